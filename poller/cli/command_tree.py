@@ -1,4 +1,4 @@
-"""A command tree whose branches are imported when they are entered: help and completion stay quick."""
+"""A command tree that imports a branch when it is entered: help and completion stay quick."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _plain_flags(params: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One command of the root: its name, its `module:attribute`, its line in the help, and its panel."""
+    """One command of the root: its name, `module:attribute`, line in the help, and panel."""
 
     name: str
     path: str
@@ -63,8 +63,10 @@ class Branch:
         loaded.info.name = self.name
         if loaded.info.cls is not Listing:
             loaded.info.cls = Group
+
         for command in loaded.registered_commands:
             command.cls = Command
+
         return get_group(loaded)
 
 
@@ -90,6 +92,7 @@ class LazyGroup(Group):
             self.add_command(_Placeholder(branch))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, or of its singular or plural."""
         for name in (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s"):
             if name in self.commands:
                 return self.commands[name]

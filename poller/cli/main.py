@@ -1,7 +1,7 @@
-"""The entry point: finds the command, and turns every failure into a printed error and an exit code.
+"""The entry point: finds the command, and turns failures into printed errors and exit codes.
 
 Exit codes: 0 good, 1 the result is bad, 2 usage or configuration, 3 not found, 4 not allowed,
-5 broker or database unreachable, 124 `--wait` ran out, 130 interrupted, 141 the output's reader has ended.
+5 broker or database unreachable, 124 `--wait` ran out, 130 interrupted, 141 output closed.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ _BRANCHES = (
 
 
 def _branches() -> Iterator[Branch]:
+    """The commands of the table, in the order of the help."""
     for panel, name, attribute, text in _BRANCHES:
         yield Branch(name, f"poller.cli.commands.{name}:{attribute}", text, panel)
 
@@ -175,12 +176,14 @@ def _report(error: Exception) -> int:
         return 2  # the help is printed already
     if render.verbose:
         traceback.print_exception(error)
+
     if isinstance(error, errors.PollerError):
         render.error(error)
         return error.exit_code
     if isinstance(error, TyperException):
         render.error(_usage(error))
         return 2
+
     render.error(_bug(error))
     return 1
 
@@ -197,6 +200,7 @@ def _usage(error: TyperException) -> errors.ConfigError:
     if synonym:
         near = synonym
         message = message.partition(". ")[0]  # drops Typer's guess by spelling: `start`, `status`
+
     hint = f"did you mean {near}? (or: {path} --help)" if near else f"{path} --help"
     return errors.ConfigError(message, hint=hint)
 
@@ -206,11 +210,14 @@ def _nearest_choice(message: str) -> str | None:
     match = _NO_CHOICE.search(message)
     if not match:
         return None
+
     word = match[1]
     choices = re.findall(r"'([^']*)'", match[2])
     near = nearest(word, choices)
+
     if near:
         return near
+
     longer = [choice for choice in choices if word and choice.startswith(word)]
     return longer[0] if longer else None
 
@@ -240,4 +247,5 @@ def _discard_output() -> None:
             stream.flush()
         except BrokenPipeError:
             os.dup2(nowhere, stream.fileno())
+
     os.close(nowhere)

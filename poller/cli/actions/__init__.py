@@ -1,1 +1,1 @@
-"""Work that several commands share, separate from their options: requeue, release, demo fleet, waiting."""
+"""Work that commands share, without their options: requeue, release, demo fleet, waiting."""

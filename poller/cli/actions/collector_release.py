@@ -1,4 +1,4 @@
-"""Releases a collector from isolation or quarantine, and requeues the dead letters of its crashes."""
+"""Releases a collector from isolation or quarantine and requeues its dead letters."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
     services = bootstrap.services()
     records = _records(services, name)
     letters = _letters(services, name)
+
     # After Redis was emptied there are dead letters without a record.
     if not records and not letters:
         raise _nothing_to_release(services, name)
@@ -46,12 +47,15 @@ def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
     letters = _letters(services, name)  # again: a poll may have been refused meanwhile
     events = [_event(services, each, record) for each, record in records.items()]
     event_publisher.publish(services, events)
+
     if not as_json:
         for each in records:
             render.echo(f"released {each}: it runs like any other again")
+
     item |= letter_requeue.requeue(services, letters, wait_s) if letters else _NO_LETTERS
     if letters or as_json:
         letter_requeue.print_requeued(item, SCHEMA, as_json)
+
     letter_requeue.exit_unless_good(item)
 
 
@@ -69,11 +73,14 @@ def _print_plan(
 
 
 def _records(services: Services, name: str) -> dict[Release, Record]:
+    """The crash records of every release of a collector."""
     records = quarantine_records.read(services.redis, services.keys)
     return {each: record for each, record in records.items() if each.collector == name}
 
 
 def _letters(services: Services, name: str) -> list[Named]:
+    """The dead letters whose reason is the collector's quarantine."""
+
     from poller.db.record import dead_letter_rows
     from poller.db.record.dead_letter_rows import Wanted
 
@@ -82,7 +89,10 @@ def _letters(services: Services, name: str) -> list[Named]:
 
 
 def _nothing_to_release(services: Services, name: str) -> errors.NotFound:
-    """The error for a collector without records and letters. Raises NotFound for an unknown name."""
+    """The error for a collector without records and letters.
+
+    Raises NotFound for an unknown name.
+    """
     installed = services.registry.collectors
     if name not in installed:
         records = quarantine_records.read(services.redis, services.keys)
@@ -90,6 +100,7 @@ def _nothing_to_release(services: Services, name: str) -> errors.NotFound:
         target_arguments.refuse_unknown(
             "collector", name, sorted(names), command="poller collectors"
         )
+
     return errors.NotFound(f"nothing is held against collector {name}", hint="poller collectors")
 
 
@@ -103,6 +114,7 @@ def _event(services: Services, release: Release, record: Record) -> Event:
     }
     now_ms = services.board.now_ms()
     message = f"{release} was released by {who}"
+
     return Event(now_ms, Kind.COLLECTOR_RELEASED, message, data=data)
 
 

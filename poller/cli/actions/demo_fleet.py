@@ -61,6 +61,7 @@ def install(services: Services, count: int, ports: Ports, interval: str = "60s")
     # Without the extra `routeros` its devices are left out.
     installed = services.registry.collectors
     rows = [row for row in rows if row["targets"][0]["collector"] in installed]
+
     if _installed(services) == _essence(rows):
         return False
 
@@ -70,6 +71,7 @@ def install(services: Services, count: int, ports: Ports, interval: str = "60s")
         sealed = services.keyring.seal(secret.to_json(), name)
         with suppress(errors.AlreadyExists):  # a device outside the fleet uses it
             credential_rows.add(services.engine, name, secret.kind, sealed)
+
     drafts = [_row(services, row) for row in rows]
     imports.apply_import(services.engine, drafts, notify=services.notify)
     return True
@@ -80,9 +82,11 @@ def clear(services: Services) -> None:
     names = [device.name for device in tagged(services).simulated]
     if names:
         devices.remove(services.engine, names, services.notify)
+
     for name in fleet.CREDENTIALS:
         with suppress(errors.ConfigError):  # never made, or in use
             credential_rows.remove(services.engine, name)
+
     for site in sites.listing(services.engine):
         unused = not site.devices and not site.requires
         if unused and site.name in fleet.SITES:
@@ -91,6 +95,7 @@ def clear(services: Services) -> None:
 
 
 def tagged(services: Services) -> Tagged:
+    """The devices with the demo tag, simulated ones apart from others."""
     found = Tagged([], [])
     for device in devices.listing(services.engine, tag=TAG, limit=None):
         group = found.simulated if _is_simulated(device.address) else found.others
@@ -106,6 +111,7 @@ def _is_simulated(address: str) -> bool:
 
 
 def _port(preferred: int, kind: int) -> int:
+    """The preferred port if it is free, else any free port."""
     everywhere = "0.0.0.0"  # noqa: S104  the simulator binds this, on the loopback device only
     if listen_ports.is_free(everywhere, preferred, kind):
         return preferred
@@ -113,17 +119,21 @@ def _port(preferred: int, kind: int) -> int:
 
 
 def _row(services: Services, row: Mapping[str, Any]) -> imports.Row:
+    """The checked row of a simulated device. Raises InvalidInput."""
+
     def checked(collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         services.registry.options(collector, options)
         return options
 
     fields = {key: value for key, value in row.items() if key != "targets"}
     device, problems = draft.device(fields)
+
     drafts = []
     for target_fields in row["targets"]:
         target, more = draft.target(target_fields, checked)
         drafts.append(target)
         problems += more
+
     draft.raise_first(problems)
     return imports.Row(device, drafts)
 
@@ -142,6 +152,7 @@ def _installed(services: Services) -> Essence:
 
 
 def _targets(services: Services) -> list[Target]:
+    """The targets of the simulated devices."""
     names = {device.name for device in tagged(services).simulated}
     if not names:
         return []

@@ -38,7 +38,10 @@ def spread_text(count: int) -> str:
 
 
 def requeue(services: Services, letters: Sequence[Named], wait_s: float) -> dict[str, Any]:
-    """Requeue letters, publish it, and wait for the results if `wait_s` is not 0. Returns the counts."""
+    """Requeue letters, publish it, and wait for the results if `wait_s` is not 0.
+
+    Returns the counts.
+    """
     now_ms = services.board.now_ms()
     ids = [named.letter.target_id for named in letters]
     places = services.board.requeue(ids, now_ms)
@@ -55,6 +58,7 @@ def requeue(services: Services, letters: Sequence[Named], wait_s: float) -> dict
     }
     if wait_s:
         item |= _results(services, requeued, now_ms, wait_s)
+
     return item
 
 
@@ -71,6 +75,7 @@ def _results(
         status = done.get(named.letter.target_id)
         if status is not None and status.failures:
             failures.append(_failure(named, status))
+
     return {
         "good": len(done) - len(failures),
         "failing": len(failures),
@@ -104,6 +109,7 @@ def print_requeued(item: Mapping[str, Any], schema: str, as_json: bool) -> None:
             f": {item['good']:,} answer, {item['failing']:,} still fail, "
             f"{item['waiting']:,} without a result"
         )
+
     render.changed(text, schema, item, as_json)
     if as_json:
         return
@@ -111,26 +117,33 @@ def print_requeued(item: Mapping[str, Any], schema: str, as_json: bool) -> None:
     for failure in item.get("failures", ()):
         name = f"{failure['device']}/{failure['target']}"
         render.echo(one_line(f"  {name}  {failure['error_code']}: {failure['message']}"))
+
     if item["barred"]:
         barred = formatting.counted(item["barred"], "breaker")
         render.note(f"{barred} opened by hand: poller breaker reset DEVICE")
+
     if item["not_on_board"]:
         absent = formatting.counted(item["not_on_board"], "target")
         render.note(f"{absent} not on the board: has a scheduler run?")
 
 
 def drop(services: Services, engine: Engine, letters: Sequence[Named]) -> int:
-    """Disable the targets of letters and remove the letters. Returns the number of dropped letters."""
+    """Disable the targets of letters and remove the letters.
+
+    Returns the number of dropped letters.
+    """
     from poller.db.record import dead_letter_rows
 
     ids = [named.letter.target_id for named in letters]
     dropped = dead_letter_rows.drop(engine, ids, inventory_database.wake_up())
     now_ms = event_publisher.now_ms()
     events = _events(Kind.DEAD_LETTER_CLEARED, letters, now_ms, "dropped")
+
     try:
         event_publisher.publish(services, events)
     except errors.StoreError as error:  # the change is stored; only its event is lost
         render.note(f"note: no event was published: {error}")
+
     return dropped
 
 
@@ -138,9 +151,11 @@ def _events(kind: Kind, letters: Sequence[Named], now_ms: int, verb: str) -> lis
     """One event per letter, or one event for all of a large number: the stream is bounded."""
     if len(letters) <= SINGLE_EVENTS:
         return [_event(kind, named, now_ms, verb) for named in letters]
+
     who = operator_name()
     ids = [named.letter.target_id for named in letters]
     message = f"{len(letters):,} dead letters were {verb} by {who}"
+
     return [Event(now_ms, kind, message, data={"who": who, "did": verb, "targets": ids})]
 
 
@@ -148,6 +163,7 @@ def _event(kind: Kind, named: Named, now_ms: int, verb: str) -> Event:
     who = operator_name()
     letter = named.letter
     reason = letter.reason.value if letter.reason else ""
+
     return Event(
         at_ms=now_ms,
         kind=kind,

@@ -1,4 +1,4 @@
-"""Waits for polls that were requested: `poller poll`, `deadletter requeue` and `collectors release`."""
+"""Waits for requested polls: `poll`, `deadletter requeue` and `collectors release`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _PAGE = 1_000
 def finished(
     services: Services, ids: Sequence[int], requested_ms: int, wait_s: float
 ) -> Iterator[tuple[int, Status]]:
-    """Each target whose poll finished after the request, with its status, until the time is over."""
+    """Yield each target whose poll finished after the request, until the time is over."""
     until_mono = time.monotonic() + wait_s
+
     waiting = set(ids)
     while True:
         for page in batched(sorted(waiting), _PAGE):

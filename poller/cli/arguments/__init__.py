@@ -1,1 +1,1 @@
-"""Command-line words to values: targets, filters, durations, options, secrets, confirmations, completion."""
+"""Command-line words to values: targets, filters, durations, options, secrets, completion."""

@@ -1,4 +1,4 @@
-"""Names for the Tab key: from SQL, within 200 ms or not at all, without an error and without a write.
+"""Names for the Tab key: from SQL, within 200 ms or not at all, without errors or writes.
 
 The query runs without SQLAlchemy, whose import alone takes longer than a person waits. Nothing is
 created, so pressing Tab in an empty directory leaves it empty.
@@ -60,21 +60,24 @@ def collectors(incomplete: str) -> list[str]:
 
 
 def snmp_names(incomplete: str) -> list[str]:
-    """Names of the built-in SNMP modules and their metrics, by text search: parsing YAML is too slow."""
+    """Names of built-in SNMP modules and their metrics, by text search: YAML is too slow."""
     import poller
 
     folder = Path(poller.__file__).parent / "collectors" / "snmp" / "modules" / "builtin"
+
     names = set()
     for module in folder.glob("*.yml"):
         names.add(module.stem)
         text = module.read_text(encoding="utf-8")
         for pattern in _MODULE_NAMES:
             names.update(pattern.findall(text))
+
     matching = sorted(name for name in names if name.startswith(incomplete))
     return matching[:MAXIMUM]
 
 
 def _names_in(table: str, incomplete: str) -> list[str]:
+    """The names in a table that start with the incomplete word."""
     query = _NAMES.format(table=table)
     return _fetch(query, (len(incomplete), incomplete, MAXIMUM))
 
@@ -98,6 +101,7 @@ def _fetch(query: str, values: Sequence[object]) -> list[str]:
     thread = threading.Thread(target=fetch, daemon=True)
     thread.start()
     thread.join(WITHIN_S)
+
     return list(names)
 
 

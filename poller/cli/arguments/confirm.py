@@ -25,7 +25,10 @@ MANY = 1_000
 
 
 def confirm(action: str, count: int, yes: bool) -> None:
-    """Return if the operator agrees to the action (a phrase: "remove 3 devices"). Raises NotConfirmed."""
+    """Return if the operator agrees to the action (a phrase: "remove 3 devices").
+
+    Raises NotConfirmed.
+    """
     if yes:
         return
     if not sys.stdin.isatty():
@@ -39,12 +42,13 @@ def confirm(action: str, count: int, yes: bool) -> None:
         agreed = typed.strip() == str(count)
     else:
         agreed = typer.confirm(f"This would {action}. Go on?")
+
     if not agreed:
         raise errors.NotConfirmed("not confirmed; nothing was done")
 
 
 def confirm_counted(action: str, count: int, yes: bool, number: int | None) -> None:
-    """Confirm an action that can reach a whole fleet: above 1,000 only the right number is accepted.
+    """Confirm an action on many items: above 1,000 only the right number is accepted.
 
     Raises NotConfirmed.
     """
@@ -52,10 +56,12 @@ def confirm_counted(action: str, count: int, yes: bool, number: int | None) -> N
         raise errors.NotConfirmed(
             f"this would {action}, not {number:,}; nothing was done", hint=f"--confirm {count}"
         )
+
     unattended = yes or not sys.stdin.isatty()
     if count > MANY and number is None and unattended:
         raise errors.NotConfirmed(
             f"this would {action}; nothing was done",
             hint=f"the same command with --confirm {count}",
         )
+
     confirm(action, count, yes or number is not None)

@@ -25,6 +25,7 @@ def pairs(words: Iterable[str]) -> dict[str, str]:
         if key in found:
             raise errors.InvalidInput(f'option "{key}" is given twice')
         found[key] = value
+
     return found
 
 
@@ -34,11 +35,12 @@ def option_values(model: type[BaseModel], words: Iterable[str]) -> dict[str, Any
 
 
 def typed(model: type[BaseModel], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Texts for list and mapping fields as lists and mappings; the model converts the other texts."""
+    """Convert texts for list and mapping fields; the model converts the other texts."""
     return {key: _typed(model, key, text) for key, text in texts.items()}
 
 
 def _typed(model: type[BaseModel], key: str, text: str) -> Any:
+    """The value of one option: a structure, a list of words, or the text itself."""
     field = model.model_fields.get(key)
     kinds = _kinds(field.annotation) if field else set()
     takes_sequence = bool(kinds & _SEQUENCES)
@@ -49,6 +51,7 @@ def _typed(model: type[BaseModel], key: str, text: str) -> Any:
     if takes_sequence and str not in kinds:
         parts = (part.strip() for part in text.split(","))
         return [part for part in parts if part]
+
     return text
 
 
@@ -72,4 +75,5 @@ def _kinds(annotation: Any) -> set[Any]:
         return set().union(*(_kinds(part) for part in parts))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return {dict}
+
     return {origin or annotation}

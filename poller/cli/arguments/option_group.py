@@ -1,4 +1,4 @@
-"""Options that several commands share: declared once as the fields of a dataclass, expanded for Typer."""
+"""Options that several commands share: fields of a dataclass, expanded for Typer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ Command = Callable[..., None]
 
 
 def expand_options(command: Command) -> Command:
-    """Replace each parameter whose type is a dataclass by one parameter per field of that dataclass.
+    """Replace each parameter whose type is a dataclass by one parameter per field.
 
     Typer then sees the fields as options of the command; the command receives the dataclass.
     """
     signature = inspect.signature(command)
     hints = get_type_hints(command, include_extras=True)
+
     groups: dict[str, Any] = {}
     parameters: list[Parameter] = []
     for name, parameter in signature.parameters.items():
@@ -40,11 +41,13 @@ def expand_options(command: Command) -> Command:
     typed: Any = expanded
     typed.__signature__ = signature.replace(parameters=parameters)
     typed.__annotations__ = {each.name: each.annotation for each in parameters}
+
     return expanded
 
 
 def _field_parameters(group: Any) -> list[Parameter]:
     hints = get_type_hints(group, include_extras=True)
+
     parameters = []
     for field in dataclasses.fields(group):
         parameter = Parameter(
@@ -54,4 +57,5 @@ def _field_parameters(group: Any) -> list[Parameter]:
             annotation=hints[field.name],
         )
         parameters.append(parameter)
+
     return parameters

@@ -1,4 +1,4 @@
-"""Interval, policy and timeout of a target: their options, their defaults, and how they are printed."""
+"""Interval, policy and timeout of a target: options, defaults, and their printed form."""
 
 from __future__ import annotations
 
@@ -73,23 +73,30 @@ def defaults_of(collector: str | None) -> Defaults:
 
 
 def check_staleness(name: str) -> str:
+    """The name of a known staleness source. Raises InvalidInput."""
     return bootstrap.services().staleness.check(name)
 
 
 def described(targets: Sequence[Target]) -> list[dict[str, Any]]:
-    """Targets as items. An adaptive target has its last decision and a sentence that explains it."""
+    """Targets as items.
+
+    An adaptive target has its last decision and a sentence that explains it.
+    """
     adaptive = [target.id for target in targets if target.policy is Policy.ADAPTIVE]
     decisions = _decisions(adaptive)
+
     items = []
     for target in targets:
         item = asdict(target)
         if target.policy is Policy.ADAPTIVE:
             item |= _last_decision(target, decisions.get(target.id))
         items.append(item)
+
     return items
 
 
 def _last_decision(target: Target, decision: Decision | None) -> dict[str, Any]:
+    """The fields of the last interval decision; empty before the first one."""
     if decision is None:
         return {"decision": None, "why": ""}
     base_ms = target.interval_ms
@@ -102,11 +109,13 @@ def _decisions(ids: Sequence[int]) -> dict[int, Decision]:
     """The last decisions on the board; none, with a note, while Redis is away."""
     if not ids:
         return {}
+
     try:
         statuses = bootstrap.services().board.statuses(ids)
     except errors.StoreError:
         render.note("note: Redis is not reachable, so the last decisions are not shown")
         return {}
+
     return {key: status.decision for key, status in statuses.items() if status.decision}
 
 
@@ -115,6 +124,7 @@ def interval_text(item: Any) -> str:
     base = duration.format_ms(item["interval_ms"])
     if item["policy"] != Policy.ADAPTIVE:
         return base
+
     shortest = duration.format_ms(item["min_ms"])
     longest = duration.format_ms(item["max_ms"])
     return f"{base} ({shortest} to {longest})"

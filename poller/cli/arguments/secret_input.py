@@ -1,4 +1,4 @@
-"""Secrets from a hidden prompt or from stdin, never from an argument: `ps` and shell histories show those."""
+"""Secrets from a hidden prompt or from stdin, never from an argument, which `ps` shows."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def read(model: type[Credential], plain: Mapping[str, str]) -> Credential:
     if sys.stdin.isatty():
         typed = _prompted(model, plain)
         return model.from_fields({**plain, **typed})
+
     piped = sys.stdin.read().strip("\r\n")
     return _piped(model, plain, piped)
 
@@ -42,6 +43,7 @@ def for_collector(collector: Collector, options: Options) -> Credential | None:
 
     if not collector.credentials:
         return None
+
     text = os.environ.get(SECRET_VARIABLE)
     if text is None and not needs_credential(collector, options):
         return None
@@ -49,24 +51,28 @@ def for_collector(collector: Collector, options: Options) -> Credential | None:
         return prompt(collector.credentials)
     if text is None:
         text = sys.stdin.read()
+
     if not text.strip("\r\n"):
         kinds = " or ".join(model.kind for model in collector.credentials)
         raise errors.InvalidInput(
             f"collector {collector.name} needs a secret ({kinds})",
             hint=f"set {SECRET_VARIABLE}, or pipe it to stdin",
         )
+
     return credentials.read(text, collector.credentials)
 
 
 def prompt(accepted: Sequence[type[Credential]]) -> Credential:
-    """Ask for a credential of any of these kinds: the first by its fields, others as a JSON object."""
+    """Ask for a credential: the first kind by its fields, other kinds as a JSON object."""
     first, *others = accepted
     if not others or len(first.model_fields) > 1:
         return first.from_fields(_prompted(first, {}))
+
     kinds = " or ".join(model.kind for model in others)
     text = getpass.getpass(f"{first.kind}, or a JSON object for {kinds}: ")
     if not text:
         raise errors.InvalidInput("the secret is missing")
+
     return credentials.read(text, accepted)
 
 
@@ -80,6 +86,7 @@ def _prompted(model: type[Credential], plain: Mapping[str, str]) -> dict[str, st
             typed[field] = getpass.getpass(f"{label}{optional}: ")
         elif info.is_required() and field not in plain:
             typed[field] = input(f"{label}: ")
+
     return {field: text for field, text in typed.items() if text}
 
 
@@ -100,6 +107,7 @@ def _piped(model: type[Credential], plain: Mapping[str, str], text: str) -> Cred
         raise errors.InvalidInput(
             f"{len(lines)} lines for {len(secrets)} secrets: {', '.join(secrets)}"
         )
+
     typed = dict(zip(secrets, lines, strict=False))
     return model.from_fields({**plain, **typed})
 
@@ -113,6 +121,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _refuse_wrong_fields(model: type[Credential], plain: Mapping[str, str]) -> None:
+    """Raise InvalidInput for a secret or unknown field among the arguments."""
     for field in plain:
         if field in model.secret_fields():
             raise errors.InvalidInput(

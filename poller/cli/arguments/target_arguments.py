@@ -63,6 +63,7 @@ def split_target(word: str, target: str | None = None) -> tuple[str, str | None]
         raise errors.InvalidInput(
             f'"{word}" and "{target}" are two targets', hint=f"{device}/{name} or {device}/{target}"
         )
+
     return device, name
 
 
@@ -73,6 +74,7 @@ def one_target(word: str, target: str | None) -> tuple[str, str]:
         raise errors.InvalidInput(
             f'which target of "{device}"?', hint=f"poller target list {device}"
         )
+
     return device, name
 
 
@@ -81,6 +83,7 @@ def device_only(ctx: typer.Context, param: typer.CallbackParam, value: str | Non
     device, slash, name = (value or "").partition("/")
     if not slash or ctx.resilient_parsing:
         return value
+
     raise errors.InvalidInput(
         f'{param.metavar}: "{value}" is a target, and this takes a device',
         hint=f'leave out "/{name}": {ctx.command_path} {device}',
@@ -112,9 +115,11 @@ def _targets(engine: Engine, word: str) -> list[Target]:
     device, name = split_target(word)
     if name:
         return [targets.show(engine, device, name)]
+
     found = targets.of_device(engine, device)
     if not found:
         raise no_target(device)
+
     return found
 
 
@@ -135,9 +140,10 @@ def not_on_board(target: Target) -> errors.NotFound:
 
 
 def refuse_unknown(noun: str, name: str, names: Sequence[str], command: str = "") -> None:
-    """Raise NotFound with the nearest name unless `name` is one of the names; `command` lists them."""
+    """Raise NotFound with the nearest name unless `name` is in `names`; `command` lists them."""
     if name in names:
         return
+
     command = command or f"poller {noun} list"
     near = nearest(name, names)
     hint = f"did you mean {near}? (or: {command})" if near else command

@@ -1,4 +1,4 @@
-"""Filters that select targets by site, collector, device or error: their options and their meaning in SQL.
+"""Filters that select targets by site, collector, device or error: options and SQL query.
 
 Every command that filters targets takes its options from here, so a filter is written once.
 """
@@ -60,7 +60,10 @@ class LetterFilter:
         return self == LetterFilter()
 
     def query(self, engine: Engine) -> Wanted:
-        """The filter in terms of SQL. Raises InvalidInput for an unknown code, NotFound for a device."""
+        """The filter in terms of SQL.
+
+        Raises InvalidInput for an unknown code, NotFound for a device.
+        """
         from poller.db.inventory import devices, targets
         from poller.db.record.dead_letter_rows import Wanted
 
@@ -69,6 +72,7 @@ class LetterFilter:
                 f'there is no error code "{self.code}"',
                 hint="one of " + ", ".join(error_codes.TABLE),
             )
+
         query = Wanted(
             reason=self.reason.value if self.reason else "",
             code=self.code,
@@ -81,24 +85,32 @@ class LetterFilter:
         device, target = target_arguments.split_target(self.device)
         if target:
             return replace(query, ids=[targets.show(engine, device, target).id])
+
         return replace(query, device=devices.show(engine, device).name)
 
     def letters(self, engine: Engine, limit: int | None = None) -> list[Named]:
-        """The letters that match, the oldest first. Raises NotFound if its site or collector is unknown."""
+        """The letters that match, the oldest first.
+
+        Raises NotFound if its site or collector is unknown.
+        """
         from poller.db.record import dead_letter_rows
 
         query = self.query(engine)
         found = dead_letter_rows.listing(engine, query, limit)
         if not found:
             self._refuse_unknown_names(engine)
+
         return found
 
     def _refuse_unknown_names(self, engine: Engine) -> None:
+        """Raise NotFound if the filter's site or collector does not exist."""
+
         from poller.db.inventory import sites, targets
 
         if self.site:
             names = [site.name for site in sites.listing(engine)]
             target_arguments.refuse_unknown("site", self.site, names)
+
         if self.collector and not targets.listing(engine, collector=self.collector, limit=1):
             names = list(bootstrap.services().registry.collectors)
             target_arguments.refuse_unknown(
@@ -123,8 +135,10 @@ def selected_letters(
         found = letters_of(engine, list(target_arguments.targets(engine, words)))
     else:
         found = letter_filter.letters(engine)
+
     if not found:
         raise errors.NotFound("no dead letter matches", hint="poller deadletter list")
+
     return found
 
 

@@ -1,1 +1,1 @@
-"""One module per typed word: `poller device` is `device.py`. A module reads options, acts and prints."""
+"""One module per typed word: `poller device` is `device.py`."""

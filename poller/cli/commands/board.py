@@ -1,4 +1,4 @@
-"""`poller board`: checks and repairs the schedule in Redis: every enabled target in exactly one place."""
+"""`poller board`: checks and repairs the schedule in Redis."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ app = typer.Typer(no_args_is_help=True, help="The schedule as it is in Redis.")
 
 @app.command()
 def check(as_json: render.Json = False) -> None:
-    """Compare the board with the inventory. Exit code 1 when a target is lost, in two places, or not in SQL."""
+    """Compare the board with the inventory. Exits with 1 when a target is misplaced."""
     services = bootstrap.services()
     database(services)
     report = up_summary.verify(services)
@@ -43,16 +43,21 @@ def check(as_json: render.Json = False) -> None:
         "unreadable_targets": report.unreadable[:SHOWN],
     }
     render.record("poller.board.check/1", item, as_json)
+
     if report.sound:
         return
     if not as_json:
         render.note("repair it with: poller board repair")
+
     raise typer.Exit(1)
 
 
 @app.command()
 def repair(as_json: render.Json = False) -> None:
-    """Put every target into exactly one place and print what was wrong. Safe to run while polling."""
+    """Put every target into exactly one place and print what was wrong.
+
+    Safe to run while polling.
+    """
     from poller.db.inventory import inventory_feed
     from poller.domain.scheduling import slots
     from poller.state import redis_client
@@ -69,6 +74,7 @@ def repair(as_json: render.Json = False) -> None:
 
     with inventory_feed.all_specs(services.engine) as fleet:
         done = Repair(board).repair(fleet.specs, fleet.version, next_slot_ms)
+
     counts = {f"{fault}_mended": len(done.targets.get(fault, ())) for fault in _FAULTS}
     counts["sums_mended"] = done.sums
     _emit_event(services, now_ms, counts)
@@ -84,6 +90,7 @@ def _emit_event(services: Services, now_ms: int, counts: dict[str, int]) -> None
     mended = {name: number for name, number in counts.items() if number}
     if not mended:
         return
+
     services.configure_logs()  # the event's log line goes to stderr
     parts = [f"{number:,} {name.removesuffix('_mended')}" for name, number in mended.items()]
     message = f"the board was repaired: {', '.join(parts)}"

@@ -1,4 +1,4 @@
-"""`poller breaker`: targets that are not polled because they keep failing; close a breaker, or open one by hand."""
+"""`poller breaker`: targets that are not polled; closes a breaker, or opens one by hand."""
 
 from __future__ import annotations
 
@@ -72,10 +72,12 @@ def list_(limit: Limit = 50, as_json: Json = False) -> None:
     longest = heapq.nsmallest(limit, found.values(), key=attrgetter("since_ms"))
     states = breakers.show([each.id for each in longest], now_ms)
     targets = inventory_feed.poll_targets(database(services), states)
+
     items = []
     for each in states.values():
         if each.id in targets:
             items.append(_item(each, targets[each.id], now_ms))
+
     render.listing("poller.breaker.list/1", items, _COLUMNS, as_json, total=len(found))
     if not as_json:
         render.note(_totals(found, len(items)))
@@ -90,6 +92,7 @@ def show(target: TargetWord, as_json: Json = False) -> None:
     states = Breakers(services.board).show(list(targets), now_ms)
     _refuse_absent(targets, states)
     items = [_item(each, targets[each.id], now_ms) for each in states.values()]
+
     if as_json or len(items) > 1:
         render.listing("poller.breaker.show/1", items, _COLUMNS, as_json)
     else:
@@ -98,7 +101,10 @@ def show(target: TargetWord, as_json: Json = False) -> None:
 
 @app.command("reset")
 def reset(words: TargetWords, as_json: Json = False) -> None:
-    """Close breakers and clear their failures: polled at the next slot. The result of a running poll wins."""
+    """Close breakers and clear their failures: polled at the next slot.
+
+    The result of a running poll wins.
+    """
     services = bootstrap.services()
     targets = _targets(services, words)
     breakers = Breakers(services.board)
@@ -120,13 +126,16 @@ def reset(words: TargetWords, as_json: Json = False) -> None:
         "site_dark": counts["held"],
         "not_on_board": len(targets) - len(before) + counts["gone"],
     }
+
     text = f"reset {formatting.counted(len(done), 'breaker')}"
     if counts["closed"]:
         text += f", {counts['closed']:,} closed already"
+
     render.changed(text, "poller.breaker.reset/1", item, as_json)
     if counts["held"] and not as_json:
         held = formatting.counted(counts["held"], "target")
         render.note(f"{held} of a dark site: polled when the site is back")
+
     if counts["changed"]:
         changed = formatting.counted(counts["changed"], "target")
         raise errors.StoreConflict(f"{changed} changed at every try", hint="repeat it")
@@ -145,6 +154,7 @@ def open_(
     if not SHORTEST_MS <= length_ms <= LONGEST_MS:
         hint = "choose 1s to 30d; to stop for good: poller target edit DEVICE TARGET --disable"
         raise errors.InvalidInput(f"--for {for_} is out of bounds", hint=hint)
+
     services = bootstrap.services()
     targets = _targets(services, words)
     now_ms = services.board.now_ms()
@@ -168,6 +178,8 @@ def open_(
 
 
 def _targets(services: Services, words: Sequence[str]) -> dict[int, Target]:
+    """The named targets by id. Raises NotFound."""
+
     from poller.cli.inventory.inventory_database import database
 
     return target_arguments.targets(database(services), words)
@@ -198,6 +210,7 @@ def _closed(before: BoardTarget, target: Target, now_ms: int) -> Event:
     who = operator_name()
     name = f"{target.device}/{target.name}"
     length = duration.rounded_text(max(0, now_ms - before.since_ms))
+
     return Event(
         at_ms=now_ms,
         kind=Kind.BREAKER_CLOSED,
@@ -210,14 +223,18 @@ def _closed(before: BoardTarget, target: Target, now_ms: int) -> Event:
 
 
 def _totals(found: Mapping[int, BoardTarget], shown: int) -> str:
+    """`12 breakers open, 2 of them by hand; --limit 12 shows all`"""
     if not found:
         return "no breaker is open"
+
     text = f"{formatting.counted(len(found), 'breaker')} open"
     by_hand = sum(each.opening is not None for each in found.values())
     if by_hand:
         text += f", {by_hand:,} of them by hand"
+
     if len(found) > shown:
         text += f"; --limit {len(found)} shows all"
+
     return text
 
 
@@ -225,6 +242,7 @@ def _item(seen: BoardTarget, target: Target | PollTarget, now_ms: int) -> dict[s
     status = seen.status
     since_ms = seen.since_ms
     next_ms = seen.next_ms
+
     return {
         "target_id": seen.id,
         "device": target.device,
@@ -245,6 +263,7 @@ def _item(seen: BoardTarget, target: Target | PollTarget, now_ms: int) -> dict[s
 
 
 def _opened_by(seen: BoardTarget) -> str:
+    """The opener of a breaker: `failures`, `hand (alice)`, or empty if it is closed."""
     if not seen.is_open:
         return ""
     return f"hand ({seen.opening.who})" if seen.opening else "failures"

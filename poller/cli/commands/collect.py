@@ -66,7 +66,7 @@ def command(
 ) -> None:
     """Run a collector once against an address and print its readings.
 
-    The secret comes from POLLER_COLLECT_SECRET, else from stdin when it is piped, else from a prompt.
+    The secret comes from POLLER_COLLECT_SECRET, from stdin when it is piped, or from a prompt.
     """
     from poller.cli.arguments import secret_input
     from poller.cli.direct import single_poll
@@ -86,6 +86,7 @@ def command(
         _print_json(report, collector, address)
     elif report.outcome.readings is not None:
         _print_readings(report, report.outcome.readings, form, chosen, options)
+
     _print_failures(report)
 
 
@@ -96,6 +97,7 @@ def _print_json(report: PollReport, collector: str, address: str) -> None:
         failures.append(
             {"part": failure.part, "error_code": error.error_code, "message": str(error)}
         )
+
     body: dict[str, Any] = {
         "collector": collector,
         "address": address,
@@ -103,6 +105,7 @@ def _print_json(report: PollReport, collector: str, address: str) -> None:
     }
     if report.traffic:
         body["traffic"] = asdict(report.traffic)
+
     body["failures"] = failures
     body["items"] = list(_rows(report.outcome.readings))
     render.document(SCHEMA, body)
@@ -118,6 +121,7 @@ def _print_readings(
     if form is Output.PROMETHEUS:
         _print_prometheus(readings, collector, options)
         return
+
     rows = list(_rows(readings))
     render.listing(SCHEMA, rows, _columns(rows), as_json=False)
     if sys.stdout.isatty():  # programs read these numbers from --json
@@ -132,6 +136,7 @@ def _summary(readings: int, report: PollReport) -> str:
         text += f", {formatting.counted(traffic.sent, 'request')}"
         if traffic.retried:
             text += f" ({traffic.retried} of them repeated)"
+
     return text
 
 
@@ -147,6 +152,7 @@ def _print_prometheus(readings: ReadingSet, collector: Collector, options: Optio
             render.note(
                 f"collector {collector.name} has no help texts: {plugins.error_text(error)}"
             )
+
     for line in prometheus_text.lines(readings, texts):
         render.echo(line)
 
@@ -154,6 +160,7 @@ def _print_prometheus(readings: ReadingSet, collector: Collector, options: Optio
 def _rows(readings: ReadingSet | None) -> Iterator[dict[str, Any]]:
     if readings is None:
         return
+
     for series, value in zip(readings.series.series, readings.values, strict=True):
         yield {
             "metric": series.name,
@@ -170,14 +177,16 @@ def _print_failures(report: PollReport) -> None:
         if failure.part:
             error = type(error)(f"{failure.part}: {error.message}", error.cause, error.hint)
         render.error(error)
+
     if report.failures:
         raise typer.Exit(1)
 
 
 def _columns(rows: Sequence[Item]) -> Sequence[Column]:
-    """On a terminal, name and labels share a column whose labels are cut if the screen is narrow."""
+    """On a terminal, name and labels share a column; a narrow screen cuts the labels."""
     if not sys.stdout.isatty():
         return _FIELDS
+
     value_width = max(len(_value(row)) for row in rows)
     screen = shutil.get_terminal_size().columns
     width = max(20, screen - value_width - _KIND_AND_GAPS)
@@ -191,6 +200,7 @@ def _columns(rows: Sequence[Item]) -> Sequence[Column]:
 
 
 def _number(value: float | None) -> str:
+    """A value with up to twelve digits; a dash for NaN and infinity."""
     if value is None:
         return "–"
     if value % 1 == 0 and abs(value) < 2**64:

@@ -1,4 +1,4 @@
-"""`poller collectors`: the installed collectors, their options, and those that are broken or crash."""
+"""`poller collectors`: installed collectors, their options, and broken or crashed ones."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ Items = list[dict[str, Any]]
 
 
 def _api_versions(item: Item) -> str:
+    """`1`, or `1-2` for a collector that serves several versions."""
     versions = map(str, item["api_versions"])
     return "-".join(dict.fromkeys(versions))
 
@@ -62,6 +63,7 @@ def _assignment(item: Item) -> str:
 
 
 def _default_text(value: Any) -> str:
+    """A default value as it is typed after `-o key=`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple | set | frozenset):
@@ -70,6 +72,7 @@ def _default_text(value: Any) -> str:
 
 
 def _type(item: Item) -> str:
+    """`integer 1 to 65535`, or `text, required`."""
     return f"{item['type']}, required" if item["required"] else str(item["type"])
 
 
@@ -124,7 +127,7 @@ def list_(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List installed collectors with abilities and options, those that failed to load, and those that crashed."""
+    """List collectors with abilities and options, and those that are broken or crashed."""
     from poller.collectors import api, descriptions, registry
 
     found = registry.load()
@@ -134,16 +137,20 @@ def list_(
         return
 
     trust = _trust()
+
     items: Items = []
     for each in chosen.values():
         items.append({**descriptions.describe(each, found), **trust.of(each, found)})
+
     doubted = [item for item in trust.doubted() if name in (None, item["collector"])]
     broken = [asdict(each) for each in found.broken if name in (None, each.name)]
     if not as_json:
         _show(items, doubted, broken)
         return
+
     for item in items:
         item["schema"] = descriptions.schema(chosen[item["name"]])
+
     body = {
         "api_version": api.API_VERSION,
         "api_served": sorted(api.SERVED),
@@ -187,7 +194,7 @@ def _trust() -> Known:
 
 
 def _show(items: Items, doubted: Items, broken: Items) -> None:
-    """Print the tables that have rows; on a terminal each collector has its own table of options."""
+    """Print the tables that have rows; on a terminal, one table of options per collector."""
     sections: list[tuple[Items, Sequence[Column]]] = [(items, _COLUMNS)]
     all_options: Items = []
     for item in items:
@@ -196,8 +203,10 @@ def _show(items: Items, doubted: Items, broken: Items) -> None:
         if sys.stdout.isatty():
             title = Column(f"OPTION OF {item['name']}", _assignment)
             sections.append((options, (title, *_OPTION_DETAILS)))
+
     if not sys.stdout.isatty():
         sections.append((all_options, _OPTIONS))
+
     deprecated = [item for item in items if item["deprecated"]]
     sections += [(deprecated, _DEPRECATED), (doubted, _DOUBTED), (broken, _BROKEN)]
 
@@ -217,5 +226,6 @@ def _print_schema(name: str | None, collectors: Mapping[str, Collector]) -> None
         raise errors.InvalidInput(
             "--schema is of one collector", hint="poller collectors list snmp --schema"
         )
+
     schema = descriptions.schema(collectors[name])
     render.echo(json.dumps(schema, indent=2, ensure_ascii=False))

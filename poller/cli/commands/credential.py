@@ -75,6 +75,7 @@ def add(
         raise errors.AlreadyExists(
             f'there is a credential named "{name}" already', hint=f"poller credential rotate {name}"
         )
+
     secret = _read(kind, username, field)
     sealed = _sealed(engine, secret, name)
     credential_rows.add(engine, name, secret.kind, sealed)  # not used yet: no worker to notify
@@ -85,7 +86,7 @@ def add(
 
 
 def _sealed(engine: Engine, secret: Credential, name: str) -> str:
-    """The encrypted secret. Raises SecretKeyError if the key is not the one of the other credentials.
+    """The encrypted secret. Raises SecretKeyError if the other credentials have another key.
 
     Without this check only workers would detect a wrong key.
     """
@@ -141,7 +142,10 @@ def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
 
 @app.command("rotate-key")
 def rotate_key(as_json: Json = False) -> None:
-    """Encrypt all credentials with a new key. The old key stays in the key file, for your backups."""
+    """Encrypt all credentials with a new key.
+
+    The old key stays in the key file, for your backups.
+    """
     from poller.db.inventory import credential_rows
 
     services = bootstrap.services()
@@ -153,6 +157,7 @@ def rotate_key(as_json: Json = False) -> None:
         # A credential that does not open now would not open with the new key either.
         credential_rows.reseal(engine, partial(_opened, services.keyring))
         ring = _with_new_key(services.settings.home)
+
     count = credential_rows.reseal(engine, partial(_resealed, ring))
 
     body = {"credentials": count, "key_id": ring.first_id, "key": ring.source}
@@ -162,7 +167,7 @@ def rotate_key(as_json: Json = False) -> None:
 
 
 def _with_new_key(home: Path) -> Keyring:
-    """The keyring with a new first key, which is on disk before any credential is encrypted with it.
+    """Write a new first key to disk, before any credential is encrypted with it.
 
     In this order every credential stays readable after a crash: the old key is still in the file.
     """
@@ -202,6 +207,8 @@ def _refuse_single_key(ring: Keyring) -> None:
 
 
 def _read(kind: str, username: str | None, field: list[str] | None) -> Credential:
+    """The credential from the arguments and the typed or piped secret."""
+
     from poller.cli.arguments import secret_input
 
     plain = key_values.pairs(field or ())
@@ -219,9 +226,11 @@ def _model(kind: str) -> type[Credential]:
         for collector in bootstrap.services().registry.collectors.values():
             for model in collector.credentials:
                 models[model.kind] = model
+
     if kind not in models:
         raise errors.InvalidInput(
             f'unknown credential kind "{kind}"', hint="use " + ", ".join(sorted(models))
         )
+
     found: type[Credential] = models[kind]
     return found

@@ -21,6 +21,7 @@ def upgrade(as_json: Json = False) -> None:
         text = f"already at revision {after}"
     else:
         text = f"upgraded from {before or 'nothing'} to revision {after}"
+
     render.changed(text, "poller.db.upgrade/1", {"before": before, "after": after}, as_json)
 
 
@@ -33,5 +34,6 @@ def current(as_json: Json = False) -> None:
     up_to_date = found == revision.HEAD
     body = {"revision": found, "needed": revision.HEAD, "up_to_date": up_to_date}
     render.record("poller.db.current/1", body, as_json)
+
     if not up_to_date:
         raise typer.Exit(1)

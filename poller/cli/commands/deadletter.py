@@ -75,6 +75,7 @@ def list_(letter_filter: LetterFilter, limit: Limit = 50, as_json: Json = False)
     total = sum(group.letters for group in groups)
     group_items = [_group_item(group, now_ms) for group in groups]
     items = [_item(named, now_ms) for named in letters]
+
     if as_json:
         body = {"groups": group_items, "items": items, "total": total}
         render.document("poller.deadletter.list/1", body)
@@ -83,6 +84,7 @@ def list_(letter_filter: LetterFilter, limit: Limit = 50, as_json: Json = False)
     if not total:
         render.note("no dead letter" if letter_filter.is_empty else "no dead letter matches")
         return
+
     render.listing("", group_items, _GROUP_COLUMNS, as_json=False)
     render.echo("")
     render.listing("", items, _COLUMNS, as_json=False)
@@ -98,12 +100,14 @@ def show(target: TargetWord, as_json: Json = False) -> None:
     engine = inventory_database.database()
     targets = target_arguments.targets(engine, [target])
     letters = target_filter.letters_of(engine, list(targets))
+
     if not letters:
         raise errors.NotFound(f"{target} is no dead letter", hint=f"poller breaker show {target}")
 
     now_ms = _now_ms()
     items = [{**_item(named, now_ms), **_explanation(named)} for named in letters]
     schema = "poller.deadletter.show/1"
+
     if as_json or len(items) > 1:
         columns = (*_COLUMNS, column("WHAT TO DO", "hint", fit=Fit.WRAP))
         render.listing(schema, items, columns, as_json)
@@ -123,18 +127,24 @@ def requeue(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Poll dead letters now, before routine polls; above 64 they are spread, 64 a second. A success clears one."""
+    """Poll dead letters now, before routine polls; above 64 they are spread, 64 a second.
+
+    A success clears one.
+    """
     services = bootstrap.services()
     engine = inventory_database.database(services)
     letters = target_filter.selected_letters(engine, targets, letter_filter, every)
+
     if dry_run:
         spread = letter_requeue.spread_text(len(letters))
         _print_plan(f"would requeue {spread}", letters, as_json)
         return
+
     item = letter_requeue.requeue(services, letters, wait_s)
     letter_requeue.print_requeued(item, "poller.deadletter.requeue/1", as_json)
     if not item["requeued"]:
         raise typer.Exit(1)
+
     letter_requeue.exit_unless_good(item)
 
 
@@ -149,11 +159,15 @@ def drop(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Disable targets and remove their dead letters. `poller target edit ... --enable` takes one back."""
+    """Disable targets and remove their dead letters.
+
+    `poller target edit ... --enable` takes one back.
+    """
     services = bootstrap.services()
     engine = inventory_database.database(services)
     letters = target_filter.selected_letters(engine, targets, letter_filter, every)
     count = len(letters)
+
     if dry_run:
         counted = formatting.counted(count, "dead letter")
         _print_plan(f"would drop {counted} and disable as many targets", letters, as_json)
@@ -171,16 +185,19 @@ def drop(
 
 
 def _print_plan(text: str, letters: Sequence[Named], as_json: bool) -> None:
+    """Print what a dry run would do, with the names of the first letters."""
     samples = _sample_names(letters)
     item = {"dry_run": True, "letters": len(letters), "samples": samples}
     render.changed(f"{text}: {', '.join(samples)}", "poller.deadletter.plan/1", item, as_json)
 
 
 def _sample_names(letters: Sequence[Named]) -> list[str]:
+    """The names of the first letters, as `DEVICE/TARGET`."""
     return [f"{named.device}/{named.target}" for named in letters[:SAMPLES]]
 
 
 def _explanation(named: Named) -> dict[str, str]:
+    """The meaning and the hint of the letter's error code."""
     row = error_codes.TABLE.get(named.letter.error_code)
     if row is None:
         return {"meaning": "", "hint": ""}

@@ -25,11 +25,14 @@ def clear(yes: Yes = False, as_json: render.Json = False) -> None:
     database(services)
     tagged = demo_fleet.tagged(services)
     count = len(tagged.simulated)
+
     text = f"remove {formatting.counted(count, 'simulated device')}"
     if tagged.others:
         text += f"; {_named(tagged.others)} tagged {demo_fleet.TAG}, too, and not simulated: kept"
+
     if tagged.others and count:
         confirm(text, count, yes)
+
     demo_fleet.clear(services)
 
     body = {"removed": count, "kept": len(tagged.others)}

@@ -81,6 +81,7 @@ def add(
     }
     device = _draft(fields)
     engine = inventory_database.database()
+
     if collector is None:
         _refuse_target_options({**schedule.fields(), "option": option})
         targets = []
@@ -90,9 +91,11 @@ def add(
 
     created_sites = new_sites.missing(engine, [device.site])
     added = devices.add(engine, device, targets, inventory_database.wake_up())
+
     text = f"added device {name} ({added.address})"
     if collector is not None:
         text += f", polled with {collector}"
+
     then = "" if targets else f"poller target add {name} --collector snmp"
     render.changed(text, "poller.device/1", asdict(added), as_json, then)
     new_sites.print_notes(created_sites)
@@ -109,6 +112,7 @@ def _refuse_target_options(fields: dict[str, Any]) -> None:
 
 
 def _draft(fields: dict[str, Any]) -> draft.DeviceDraft:
+    """The checked fields of a device. Raises InvalidInput for the first problem."""
     device, problems = draft.device(fields)
     draft.raise_first(problems)
     return device
@@ -133,6 +137,7 @@ def list_(
     last = shown[-1].name if len(found) > limit else None
     items = [asdict(device) for device in shown]
     render.listing("poller.device.list/1", items, _COLUMNS, as_json, next=last)
+
     if as_json:
         return
     if last:
@@ -159,12 +164,15 @@ def show(name: Name, as_json: Json = False) -> None:
     engine = inventory_database.database()
     device = asdict(devices.show(engine, name))
     its_targets = schedule_options.described(targets.of_device(engine, name))
+
     if as_json:
         render.document("poller.device/1", {**device, "targets": its_targets})
         return
+
     render.record("poller.device/1", device, as_json=False)
     render.echo("")
     render.listing("poller.target.list/1", its_targets, COLUMNS[1:], as_json=False)
+
     for target in its_targets:
         if target.get("why"):
             render.echo(f"{target['name']}: {target['why']}")
@@ -205,6 +213,7 @@ def edit(
     }
     if all(value is None for value in changes.values()):
         raise errors.InvalidInput("nothing to change", hint="poller device edit --help")
+
     device = _draft({**changes, "name": rename or name})
 
     engine = inventory_database.database()
@@ -233,9 +242,11 @@ def remove(
 
     if names == ["-"]:
         names = sys.stdin.read().split()
+
     engine = inventory_database.database()
     if len(names) == 1:
         devices.show(engine, names[0])  # an unknown name is refused before the question
+
     count = len(set(names))
     text = f"device {names[0]}" if count == 1 else f"{count:,} devices"
     confirm(f"remove {text} and all targets of it", count, yes)
@@ -272,6 +283,7 @@ def import_(
     )
     counts = done.counts
     created = done.new_sites
+
     parts = [
         _counts("device", counts.added, counts.updated, counts.unchanged, update),
         _counts(
@@ -284,6 +296,7 @@ def import_(
     ]
     if created:
         parts.append(formatting.counted(len(created), "new site"))
+
     text = "; ".join(parts)
     message = f"would be done: {text}" if dry_run else text
     body = {**asdict(counts), "sites_added": len(created), "dry_run": dry_run}
@@ -292,6 +305,7 @@ def import_(
 
 
 def _counts(noun: str, added: int, changed: int, unchanged: int, update: bool) -> str:
+    """`3 devices added, 1 changed, 7 unchanged`"""
     text = f"{formatting.counted(added, noun)} added"
     if update:
         text += f", {changed:,} changed, {unchanged:,} unchanged"
@@ -316,10 +330,12 @@ def export(
     chosen: str = form or "csv"
     if form is None and output is not None:
         chosen = inventory_files.form_of(output)
+
     devices = exports.every_device(inventory_database.database())
     if output is None:
         inventory_files.write(sys.stdout, chosen, devices)
         return
+
     try:
         with output.open("w", newline="", encoding="utf-8") as file:
             count = inventory_files.write(file, chosen, devices)
@@ -327,4 +343,5 @@ def export(
         raise errors.InvalidInput(
             f"--output: cannot write {output}", cause=error.strerror or ""
         ) from None
+
     render.note(f"wrote {count:,} devices to {output}")

@@ -60,7 +60,7 @@ def command(
 ) -> None:
     """Ask each collector that can discover for targets that suit an address. Nothing is stored.
 
-    Only named credentials are sent. With one --collector and no credential, the secret is read as by
+    Only named credentials are sent. With one --collector and no credential the secret is read as by
     `poller collect`.
     """
     from poller.collectors import registry
@@ -89,8 +89,10 @@ def _chosen(found: Registry, names: Sequence[str]) -> list[Collector]:
             raise errors.InvalidInput(
                 f"collector {name} cannot discover", hint="these can: " + ", ".join(able)
             )
+
     if not able:
         raise errors.InvalidInput("no installed collector can discover", hint="poller collectors")
+
     unique = dict.fromkeys(names or able)
     return [able[name] for name in unique]
 
@@ -98,14 +100,17 @@ def _chosen(found: Registry, names: Sequence[str]) -> list[Collector]:
 def _options(
     found: Registry, chosen: Sequence[Collector], single: Collector | None, words: Sequence[str]
 ) -> dict[str, Any]:
-    """The checked options by collector; a collector whose required options are missing is absent."""
+    """The checked options by collector; one whose required options are missing is absent."""
     if words and single is None:
         raise errors.InvalidInput("--option is for one collector", hint="name it with --collector")
+
     values = key_values.option_values(single.Options, words) if single else {}
+
     options = {}
     for each in chosen:
         if values or not _has_required_option(each):
             options[each.name] = found.checked_options(each.name, values)
+
     return options
 
 
@@ -125,16 +130,20 @@ def _logins(
     if not names and single is not None and single.name in options:
         credential = secret_input.for_collector(single, options[single.name])
         return {single.name: [Login(credential=credential)]}
+
     opened = [Login(name, _open(name)) for name in names]
     return {each.name: _suitable(each, opened, options.get(each.name)) for each in chosen}
 
 
 def _suitable(collector: Collector, opened: Sequence[Login], options: Any) -> list[Login]:
+    """The logins a collector can use; NO_LOGIN if it needs none."""
+
     from poller.collectors.api import needs_credential
 
     suitable = [login for login in opened if isinstance(login.credential, collector.credentials)]
     if suitable:
         return suitable
+
     needed = options is not None and needs_credential(collector, options)
     return [] if needed else [NO_LOGIN]
 
@@ -148,26 +157,31 @@ def _open(name: str) -> Credential:
 
     services = bootstrap.services()
     database = inventory_database.database(services)
+
     with engine.single_read(database) as conn:
         key = lookup.credential_id(conn, name)
+
     sealed = inventory_feed.credential(database, key or 0)
     if sealed is None:
         raise errors.NotFound(f'no credential named "{name}"', hint="poller credential list")
+
     models = {}
     for collector in services.registry.collectors.values():
         for model in collector.credentials:
             models[model.kind] = model
+
     return credentials.from_json(services.keyring.open(sealed.envelope, sealed.name), models)
 
 
 def _print(address: str, results: Sequence[Discovery], as_json: bool) -> None:
-    """Print the suggestions, the reasons of collectors without any, and the command that adds the first."""
+    """Print suggestions, reasons for none, and the command that adds the first."""
     suggestions: list[Suggested] = []
     silent = []
     for result in results:
         suggestions += result.suggestions
         if not result.suggestions:
             silent.append({"collector": result.collector, "reason": result.reason})
+
     items = [asdict(each) for each in suggestions]
     render.listing("poller.discover/1", items, _COLUMNS, as_json, address=address, nothing=silent)
     if not as_json:
@@ -175,16 +189,20 @@ def _print(address: str, results: Sequence[Discovery], as_json: bool) -> None:
             render.note(f"{each['collector']}: {each['reason']}")
         if suggestions:
             render.note(f"next: {_add_command(address, suggestions[0])}")
+
     if not suggestions:
         raise typer.Exit(1)
 
 
 def _add_command(address: str, suggested: Suggested) -> str:
+    """The command that adds a device with the suggested target."""
     words = ["poller device add NAME", address]
     if suggested.credential:
         words.append(f"--credential {shlex.quote(suggested.credential)}")
+
     words.append(f"--collector {suggested.collector}")
     for key, value in suggested.options.items():
         assignment = f"{key}={option_text(value)}"
         words.append(f"-o {shlex.quote(assignment)}")
+
     return " ".join(words)

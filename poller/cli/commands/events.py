@@ -18,7 +18,7 @@ from poller.cli.arguments.target_arguments import split_target
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, instant, moment, one_line
-from poller.domain.record.event_kinds import Event, EventFilter, Kind
+from poller.domain.record.event_kinds import Event, Kind, EventFilter
 from poller.presentation import event_json
 from poller.state.cluster import event_stream
 
@@ -35,6 +35,7 @@ RETRY_S = 0.5
 
 
 def _subject(item: Item) -> str:
+    """`DEVICE/TARGET`, `DEVICE`, or an empty text."""
     names = (item["device"], item["target"])
     return "/".join(name for name in names if name)
 
@@ -77,16 +78,18 @@ def command(
         bool, typer.Option("--json", help="Print one JSON object; with --follow, one per line.")
     ] = False,
 ) -> None:
-    """Print events: devices down and back, breakers, dead letters, leaders, workers; the newest first."""
+    """Print events of devices, breakers, dead letters, leaders and workers, the newest first."""
     if follow and limit is not None:
         raise errors.InvalidInput(
             "--limit does not go with --follow", hint=f"poller events --limit {limit}"
         )
+
     device, target = split_target(device)
     chosen = EventFilter(
         kinds=tuple(kind or ()), device=device, since_ms=instant_ms(since), target=target or ""
     )
     services = bootstrap.services()
+
     if follow:
         with contextlib.suppress(errors.StoreError):  # --follow reads Redis; SQL may be away
             _refuse_unknown(services, chosen)
@@ -96,12 +99,14 @@ def command(
     found = _recent(services, chosen, limit or LIMIT)
     if not found:
         _refuse_unknown(services, chosen)
+
     render.listing("poller.events/1", [_item(event) for event in found], _COLUMNS, as_json)
     if not found and not as_json:
         render.note("no event is on record, or nothing matches")
 
 
 def _item(event: Event) -> dict[str, Any]:
+    """The JSON fields of an event, its instant as a datetime."""
     return {**event_json.item(event), "at": instant(event.at_ms)}
 
 
@@ -111,9 +116,11 @@ def _refuse_unknown(services: Services, chosen: EventFilter) -> None:
 
     if not chosen.device:
         return
+
     same_name = EventFilter(device=chosen.device, target=chosen.target)
     if _recent(services, same_name, 1):
         return
+
     engine = inventory_database.database(services)
     if chosen.target:
         targets.show(engine, chosen.device, chosen.target)
@@ -122,7 +129,7 @@ def _refuse_unknown(services: Services, chosen: EventFilter) -> None:
 
 
 def _recent(services: Services, chosen: EventFilter, limit: int) -> list[Event]:
-    """The newest events from SQL, and from the stream those that the leader has not recorded yet."""
+    """The newest events from SQL and, if not recorded there yet, from the stream."""
     from poller.db.record import event_rows
 
     engine = inventory_database.database(services)
@@ -130,27 +137,35 @@ def _recent(services: Services, chosen: EventFilter, limit: int) -> list[Event]:
     recorded = event_rows.recent(engine, chosen, limit)
     events = fresh + [event for event in recorded if event not in fresh]
     events.sort(key=lambda event: -event.at_ms)
+
     return events[:limit]
 
 
 def _unrecorded(services: Services, chosen: EventFilter) -> list[Event]:
+    """Events in the stream that the leader has not written to SQL yet."""
     client = services.redis
     keys = services.keys
+
     try:
         last_recorded = event_stream.recorded(client, keys)
         entries = event_stream.after(client, keys, last_recorded, PAGE)
     except errors.StoreError:
         render.note("note: Redis is not reachable; events of the last seconds may be missing")
         return []
+
     events = []
     for entry in reversed(entries):
         if entry.event and chosen.accepts(entry.event):
             events.append(entry.event)
+
     return events
 
 
 def _follow(services: Services, chosen: EventFilter, as_json: bool) -> None:
-    """Print events for ever. While Redis is away this waits; it misses no event that Redis stores."""
+    """Print events for ever.
+
+    While Redis is away this waits; it misses no event that Redis stores.
+    """
     client = services.redis
     keys = services.keys
     backlog = services.settings.events_length if chosen.since_ms else BACKLOG
@@ -168,11 +183,14 @@ def _follow(services: Services, chosen: EventFilter, as_json: bool) -> None:
             away = True
             time.sleep(RETRY_S)
             continue
+
         if away:
             render.note("note: Redis is back")
             away = False
+
         if entries:
             last_id = entries[-1].id
+
         _print((entry.event for entry in entries), chosen, as_json)
 
 
@@ -184,6 +202,7 @@ def _print(events: Iterable[Event | None], chosen: EventFilter, as_json: bool) -
 
 
 def _line(event: Event, as_json: bool) -> str:
+    """One event as a line: JSON, or words with the kind in a fixed width."""
     item = event_json.item(event)
     if as_json:
         document = {"schema": "poller.event/1", **item}

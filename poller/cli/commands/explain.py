@@ -1,4 +1,4 @@
-"""`poller explain CODE`: the meaning of a code of a run, an error or an exit, and what to do about it."""
+"""`poller explain CODE`: the meaning of a code of a run, an error or an exit."""
 
 from __future__ import annotations
 
@@ -45,10 +45,12 @@ def command(
 ) -> None:
     """Explain codes of runs, errors and exits."""
     by_code = {item["code"].lower(): item for item in entries()}
+
     items: list[dict[str, Any]] = []
     for word in codes or ("runs", "errors", "exit-codes"):
         of_kind = [item for item in by_code.values() if item["kind"] == word.lower()]
         items += of_kind or [_one(word, by_code)]
+
     if codes and len(items) == 1:
         render.record("poller.explain/1", items[0], as_json)
     else:
@@ -74,7 +76,7 @@ def _run_item(row: error_codes.ErrorCode) -> dict[str, Any]:
 
 
 def tree() -> dict[type[errors.PollerError], str]:
-    """Every printed error class with its meaning, from the tree in the docstring of poller/errors.py."""
+    """Every printed error class with its meaning, from the tree in poller/errors.py."""
     meanings = dict(re.findall(r"[|' ]- (\w+) +(.+)", errors.__doc__ or ""))
     kinds: list[type[errors.PollerError]] = [vars(errors)[name] for name in meanings]
     kinds.sort(key=attrgetter("code"))
@@ -82,6 +84,7 @@ def tree() -> dict[type[errors.PollerError], str]:
 
 
 def _errors() -> list[dict[str, Any]]:
+    """The items of all error classes; a device error has the hint of its run code."""
     items = []
     for kind, meaning in tree().items():
         run_code = error_codes.TABLE.get(getattr(kind, "error_code", ""))
@@ -90,6 +93,7 @@ def _errors() -> list[dict[str, Any]]:
         else:
             hint = f"the error says it after `try:`; the exit code is {kind.exit_code}"
         items.append(_item("errors", kind.code, f"{kind.__name__}: {meaning}", hint))
+
     return items
 
 
@@ -102,8 +106,10 @@ def _one(word: str, by_code: dict[str, dict[str, Any]]) -> dict[str, Any]:
     item = by_code.get(word.lower())
     if item is not None:
         return item
+
     hint = "poller explain"
     near = difflib.get_close_matches(word.lower(), by_code, n=1)
     if near:
         hint = f"poller explain {by_code[near[0]]['code']}   (poller explain lists all)"
+
     raise errors.NotFound(f'there is no code "{word}"', hint=hint)

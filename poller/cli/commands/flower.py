@@ -1,7 +1,7 @@
-"""`poller flower`: Celery's own monitor with poller's settings and queues, and a password beyond loopback.
+"""`poller flower`: Celery's own monitor with poller's settings, and a password beyond loopback.
 
-Flower asks the workers for their queues once, when it starts, and until then shows the queues of the
-configuration. Workers subscribe to queues as these appear on the board, so the configuration follows the board.
+Flower asks the workers for their queues once, when it starts; before that it shows the configured
+queues. Workers subscribe to queues as these appear on the board, so the configuration follows it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def command() -> None:
     port = listen_ports.choose_port(
         "flower_port", settings.flower_port, DEFAULT_PORT, settings.flower_bind, render.note
     )
+
     if settings.flower_basic_auth:
         # A password never goes on a command line.
         os.environ["FLOWER_BASIC_AUTH"] = settings.flower_basic_auth.get_secret_value()
@@ -48,7 +49,7 @@ def command() -> None:
 
 
 def check(settings: Settings) -> None:
-    """Refuse Flower without a password on an address that other machines reach: it can stop workers."""
+    """Refuse Flower without a password beyond loopback: Flower can stop workers."""
     if settings.flower_basic_auth is None and not _is_loopback(settings.flower_bind):
         raise errors.InvalidSetting(
             f"flower_bind: {settings.flower_bind} can be reached from outside, "
@@ -64,6 +65,7 @@ def _follow_queues(app: Any, board: Board) -> None:
 
     queue: Callable[[str], Any] = Queue
     pause = threading.Event()
+
     while True:
         with suppress(errors.StoreError):  # Flower itself reports a broker that is away
             names = (app.conf.task_default_queue, *board.queues())

@@ -1,4 +1,4 @@
-"""`poller plugin new`: writes a package with a collector that installs, passes its tests and polls."""
+"""`poller plugin new`: writes a package with a collector that installs and polls."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def new(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a package with one collector, its test and its README. Existing files are never changed."""
+    """Write a package with one collector, its test and its README.
+
+    Existing files are never changed.
+    """
     words = _words(name)
     folder = path or Path(name)
     files = write(folder, words)
@@ -80,6 +83,7 @@ def write(folder: Path, words: Mapping[str, str]) -> list[str]:
         ) from None
     except OSError as error:
         raise errors.InvalidInput(f"{folder}: {error.strerror}", hint="--path DIRECTORY") from None
+
     return sorted(texts)
 
 
@@ -93,14 +97,19 @@ def _rendered(words: Mapping[str, str]) -> dict[str, str]:
         autoescape=False,  # noqa: S701  no HTML, and every word is checked
         keep_trailing_newline=True,
     )
+
     texts = {}
     for template, path in FILES.items():
         texts[path.format(**words)] = templates.get_template(template).render(words)
+
     return texts
 
 
 def _words(name: str) -> dict[str, str]:
-    """The words for the templates. Raises InvalidInput for an unusable name, AlreadyExists for a taken one."""
+    """The words for the templates.
+
+    Raises InvalidInput for an unusable name, AlreadyExists for a taken one.
+    """
     if not _NAME.fullmatch(name) or len(name) > LONGEST:
         shown = name if name.isprintable() else ascii(name)
         raise errors.InvalidInput(
@@ -109,6 +118,7 @@ def _words(name: str) -> dict[str, str]:
             f"at most {LONGEST} in all",
             hint=f"poller plugin new {_nearest(name)}",
         )
+
     _refuse_taken(name)
     module = name.replace("-", "_")
     return {
@@ -123,11 +133,14 @@ def _words(name: str) -> dict[str, str]:
 
 
 def _class_name(module: str) -> str:
+    """`AcmeOlt` for `acme_olt`; never a keyword of Python."""
     name = "".join(part.capitalize() for part in module.split("_"))
     return f"{name}Collector" if keyword.iskeyword(name) else name  # None, True, False
 
 
 def _refuse_taken(name: str) -> None:
+    """Raise AlreadyExists if an installed collector has this name."""
+
     from poller import plugins
 
     for point in plugins.points("poller.collectors")[0]:
@@ -140,6 +153,7 @@ def _refuse_taken(name: str) -> None:
 
 
 def _nearest(name: str) -> str:
+    """A usable name that is close to the refused one."""
     words = re.findall(r"[a-z0-9]+", name.lower())
     text = "-".join(words).lstrip("0123456789-")[:LONGEST].strip("-")
     return text or "olt"

@@ -1,4 +1,4 @@
-"""`poller poll DEVICE`: polls its targets now, waits, and prints the outcome. A running poll is waited for."""
+"""`poller poll DEVICE`: polls its targets now, or waits for a running poll; prints the outcome."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ def command(
     readings = stored_readings.latest(engine, with_readings)
     items = [_item(each, done.get(each.id), readings.get(each.id)) for each in chosen]
     render.listing("poller.poll/1", items, _COLUMNS, as_json)
+
     if len(done) < len(chosen):
         _explain(services, len(chosen) - len(done), wait_s)
         raise typer.Exit(result_wait.TIMED_OUT)
@@ -76,11 +77,13 @@ def _chosen(found: Sequence[Target], device: str, name: str | None) -> list[Targ
     """The named target, or all of the device. Raises NotFound if there is none."""
     if not found:
         raise target_arguments.no_target(device)
+
     chosen = [target for target in found if name in (None, target.name)]
     if not chosen:
         raise errors.NotFound(
             f'device "{device}" has no target named "{name}"', hint=f"poller target list {device}"
         )
+
     return chosen
 
 
@@ -97,9 +100,11 @@ def _refuse_unserved(services: Services, chosen: Sequence[Target]) -> None:
 
     ids = [str(target.id) for target in chosen]
     view = overview_reader.read(services.redis, services.keys)
+
     for unroutable in health.unroutable(view):
         with store_errors(services.redis):
             scores: Any = services.redis.zmscore(services.keys.urgent(unroutable.queue), ids)
+
         for target, score in zip(chosen, scores, strict=True):
             if score is not None:
                 raise errors.NotFound(
@@ -120,10 +125,12 @@ def _explain(services: Services, missing: int, wait_s: float) -> None:
 
 
 def _item(target: Target, status: Status | None, stored: Stored | None) -> dict[str, Any]:
+    """The row of one target; `waiting` without a result."""
     item = {"device": target.device, "target": target.name, "collector": target.collector}
     if status is None:
         missing = {"state": "waiting", "samples": 0, "error_code": "", "message": "no result yet"}
         return item | missing
+
     is_fresh = stored is not None and stored.at_ms >= status.run_ms
     return {
         **item,

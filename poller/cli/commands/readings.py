@@ -31,6 +31,7 @@ def _labels(item: Item) -> str:
 
 
 def _value(item: Item) -> str:
+    """A value with up to six digits; a dash for NaN and infinity."""
     value = item["value"]
     if value is None:
         return "–"
@@ -62,17 +63,19 @@ def command(
     limit: Limit = 200,
     as_json: Json = False,
 ) -> None:
-    """Print the values of the last poll of each target; with --rate the rates of its counters per second."""
+    """Print the values of the last poll of each target; with --rate the rates of its counters."""
     from poller.db.inventory import targets
 
     if since and not rate:
         raise errors.InvalidInput(
             "--since goes with --rate", hint=f"poller readings {device} --rate --since {since}"
         )
+
     since_ms = instant_ms(since)
     device, target = split_target(device, target)
     engine = inventory_database.database()
     chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
+
     if rate:
         from poller.db.record.stored_rates import Asked
 
@@ -87,10 +90,13 @@ def command(
 def _show(
     engine: Engine, device: str, chosen: Sequence[Target], metric: str, limit: int, as_json: bool
 ) -> None:
+    """Print the latest values, and a note for every target without any."""
+
     from poller.db.record import stored_readings
 
     latest = stored_readings.latest(engine, [target.id for target in chosen])
     now_s = time.time()
+
     rows: list[dict[str, Any]] = []
     unread = []
     for target in chosen:
@@ -108,19 +114,23 @@ def _show(
         render.note(f"{device} has no targets: poller target add {device} --collector snmp")
     elif not rows and not unread:
         render.note("nothing matches")
+
     for name in sorted(unread):
         path = f"{device}/{name}"
         render.note(f"{path}: nothing has been read yet; poller runs {path} shows its polls")
+
     if len(rows) > limit:
         total = len(rows)
         render.note(f"{total:,} values in all; more with --limit {total} or --metric NAME")
 
 
 def _rows(target: Target, stored: Stored, now_s: float) -> Iterator[dict[str, Any]]:
+    """The rows of a target's last poll, one per series."""
     at_s = stored.at_ms / 1000
     at = datetime.fromtimestamp(at_s, UTC)
     age = max(0.0, round(now_s - at_s, 3))
     readings = stored.readings
+
     for series, value in zip(readings.series.series, readings.values, strict=True):
         yield {
             "target": target.name,

@@ -1,4 +1,4 @@
-"""`poller readings --rate`: the rate of each counter, its verdict, and a plot of the time before."""
+"""`poller readings --rate`: the rate of each counter, its verdict, and a plot."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ class _Row(dict[str, Any]):
 def show(
     engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as_json: bool
 ) -> None:
-    """Print the newest rate of every counter; over a span also its mean and maximum, in JSON all rates."""
+    """Print the newest rate of every counter; over a span also its mean and maximum."""
     from poller.db.record import stored_rates
 
     rated = stored_rates.of_targets(engine, chosen, asked)
     now_ms = time.time_ns() // 1_000_000
     span = bool(asked.since_ms)
+
     rows = []
     for each in rated:
         for line in each.answer.lines:
@@ -54,22 +55,27 @@ def show(
     total = sum(each.answer.total for each in rated)
     columns = list(_columns(span))
     render.listing(rates_json.SCHEMA, rows, columns, as_json, device=device, total=total)
+
     if not as_json:
         for text in _notes(device, rated, len(rows), total):
             render.note(text)
 
 
 def _columns(span: bool) -> Iterator[Column]:
+    """The columns of the list; mean and maximum only over a span, the plot only on a screen."""
     yield column("TARGET", "target", fit=Fit.WHOLE, spare=3)
     yield column("METRIC", "metric", fit=Fit.WHOLE)
     yield Column("LABELS", _labels, short=_identifying_labels, minimum=_LABELS_WIDTH)
     yield _rate_column("RATE", "per_second")
+
     if span:
         yield _rate_column("MEAN", "mean_per_second", spare=2)
         yield _rate_column("MAX", "max_per_second", spare=1)
+
     yield column("VERDICT", "verdict", fit=Fit.WHOLE)
     if _can_draw():
         yield Column("PLOT", _plot, fit=Fit.WHOLE, spare=5)
+
     yield Column("AGE", age_text, right=True, fit=Fit.WHOLE, spare=4)
     yield column("WHY", "reason", fit=Fit.REST)
 
@@ -96,6 +102,7 @@ def _identifying_labels(item: Item) -> str:
 
 
 def _plot(item: Item) -> str:
+    """The rates of the time before as a row of bars."""
     is_wide = shutil.get_terminal_size().columns >= _WIDE_SCREEN
     width = _PLOT_WIDTH if is_wide else _SMALL_PLOT_WIDTH
     return sparkline.draw([rate.per_second for rate in _line(item).rates], width)
@@ -107,17 +114,20 @@ def _line(item: Item) -> Line:
 
 
 def _can_draw() -> bool:
+    """True on a UTF-8 terminal that is not read by a screen reader."""
     encoding = (getattr(sys.stdout, "encoding", "") or "").lower()
     return sys.stdout.isatty() and encoding.startswith("utf") and not render.accessible()
 
 
 def _notes(device: str, rated: Sequence[Rated], shown: int, total: int) -> Iterator[str]:
+    """The sentences below the list: why it is empty, or what it leaves out."""
     if not rated:
         yield f"{device} has no targets: poller target add {device} --collector snmp"
     elif not any(each.polls for each in rated):
         yield "nothing has been read yet, or not in that time"
     elif not shown:
         yield "no counter matches" if total == 0 else "no rate in that time"
+
     if shown < total:
         yield f"{total:,} counters in all; more with --limit {total} or --metric NAME"
 
@@ -128,6 +138,7 @@ def _notes(device: str, rated: Sequence[Rated], shown: int, total: int) -> Itera
                 f"{device}/{each.target.name} has one poll, and a rate takes two: "
                 f"the next one is due within {wait}"
             )
+
     for each in rated:
         if each.cut:
             polls = formatting.exact(each.polls)
@@ -135,6 +146,7 @@ def _notes(device: str, rated: Sequence[Rated], shown: int, total: int) -> Itera
 
 
 def _has_one_poll(rated: Rated) -> bool:
+    """True if the target has no rate yet because it was polled only once."""
     if rated.polls != 1:
         return False
     return any(line.newest.verdict is Verdict.FIRST for line in rated.answer.lines)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 def _duration_column(title: str, key: str, spare: int = 0) -> Column:
+    """A column for seconds, as in `1.2 s`; empty where the item has None."""
+
     def text(item: Item) -> str:
         seconds = item[key]
         if seconds is None:
@@ -30,6 +32,7 @@ def _duration_column(title: str, key: str, spare: int = 0) -> Column:
 
 
 def _name(item: Item) -> str:
+    """`DEVICE/TARGET`; the id of a target that was removed."""
     device = item["device"] or "(removed)"
     target = item["target"] or item["target_id"]
     return f"{device}/{target}"
@@ -73,12 +76,13 @@ def command(
     ] = 20,
     as_json: Json = False,
 ) -> None:
-    """Print the run ledger: planned instant, lateness, duration, outcome and worker of each poll."""
+    """Print the run ledger: plan, lateness, duration, outcome and worker of each poll."""
     from poller.db.inventory import devices, targets
     from poller.db.record import run_ledger
 
     since_ms = instant_ms(since)
     engine = inventory_database.database()
+
     target_id = None
     if device:
         device, target = split_target(device, target)
@@ -87,6 +91,7 @@ def command(
             device = None
         else:
             devices.show(engine, device)  # raises NotFound for an unknown name
+
     found = run_ledger.recent(
         engine,
         target_id=target_id,
@@ -125,6 +130,7 @@ def _item(named: NamedRun) -> dict[str, Any]:
 
 
 def _explain(found: int, limit: int, failed: bool) -> None:
+    """Note why the list is empty, or that there may be more."""
     if not found and failed:
         render.note("no failed run is on record")
     elif not found:

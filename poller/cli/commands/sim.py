@@ -101,19 +101,23 @@ def introduction(devices: Sequence[SimDevice], ports: Ports, written: Path | Non
     yield f"{number} on loopback, {faulty:,} of them faulty. Ctrl-C stops them."
     yield ""
     yield f"{'device':<14} {'address':<15} {'port':>5}  {'protocol':<9} {'model':<14} fault"
+
     for device in sample(devices):
         port = ports.snmp if device.protocol is Protocol.SNMP else ports.routeros
         yield (
             f"{device.name:<14} {device.address:<15} {port:>5}  "
             f"{device.protocol:<9} {device.model:<14} {device.fault}"
         )
+
     yield ""
     yield f"SNMP      UDP {ports.snmp:<6} community {fleet.COMMUNITY}"
     yield f"RouterOS  TCP {ports.routeros:<6} user {fleet.USERNAME}, password {fleet.PASSWORD}"
+
     if ports.routeros_tls:
         yield f"api-ssl   TCP {ports.routeros_tls:<6} certificate of the CA in {ports.ca_file}"
         port = ports.routeros_anonymous
         yield f"api-ssl   TCP {port:<6} no certificate: anonymous Diffie-Hellman"
+
     yield from _examples(devices, ports, written)
 
 
@@ -126,7 +130,7 @@ def sample(devices: Sequence[SimDevice]) -> list[SimDevice]:
 
 
 def reporter(terminal: bool) -> Callable[[Activity], None]:
-    """A function that prints a status line on stderr: rewritten on a terminal, a new line elsewhere."""
+    """A function that prints a status line on stderr, rewritten in place on a terminal."""
     before = Activity(0, 0, 0, 0)
     before_mono = time.monotonic()
 
@@ -151,6 +155,7 @@ def rates(before: Activity, after: Activity, seconds: float) -> str:
     datagrams = per_second(after.datagrams - before.datagrams)
     replies = per_second(after.replies - before.replies)
     commands = per_second(after.commands - before.commands)
+
     return (
         f"SNMP {datagrams} asked, {replies} answered; "
         f"RouterOS {commands}, {after.connections:,} connections"
@@ -165,26 +170,33 @@ def _moment(text: str) -> float:
         raise errors.InvalidInput(
             f'--freeze: "{text}" is not a time', hint="give one like 2026-11-16T12:00:00Z"
         ) from None
+
     if at.tzinfo is None:
         at = at.replace(tzinfo=datetime.UTC)
+
     return at.timestamp()
 
 
 def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
+    """Commands that read a healthy device, and those that import the fleet."""
     healthy = {d.protocol: d.address for d in reversed(devices) if d.fault is Fault.NONE}
     login = f"{fleet.USERNAME}:{fleet.PASSWORD}"
     agent = healthy.get(Protocol.SNMP)
+
     if agent:
         yield f"try: snmpbulkwalk -v2c -c {fleet.COMMUNITY} {agent}:{ports.snmp} 1.3.6.1.2.1.2"
+
     router = healthy.get(Protocol.ROUTEROS)
     if router:
         yield f"try: echo {login} | poller collect routeros {router} -o port={ports.routeros}"
+
     if written is None:
         yield (
             "The same command with --write devices.json "
             "also writes this fleet as an inventory to import."
         )
         return
+
     counted = formatting.counted(len(devices), "device")
     add = "poller credential add"
     yield f"The inventory of {counted} is in {written}. To poll them:"
@@ -194,6 +206,7 @@ def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) 
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> None:
+    """Write the inventory of the fleet as JSON. Raises InvalidInput."""
     try:
         path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`poller sinks`: the installed sinks, those that workers of this machine write to, and broken ones."""
+"""`poller sinks`: installed sinks, those in use on this machine, and broken ones."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def command(as_json: Json = False) -> None:
     used = load().sinks
     items = [_item(name, found, name in used) for name in found.plugins]
     broken = [asdict(each) for each in found.broken]
+
     if as_json:
         body = {
             "api_version": api.API_VERSION,
@@ -49,6 +50,7 @@ def command(as_json: Json = False) -> None:
     if broken:
         render.echo("")
         render.listing(SCHEMA, broken, _BROKEN, as_json=False)
+
     for name in used:
         if name not in found.plugins:
             render.note(

@@ -63,6 +63,7 @@ def edit(
 
     if require is None and not no_requires:
         raise errors.InvalidInput("nothing to change", hint="poller site edit --help")
+
     requires = naming.parse_requirements(require or ())
     engine = inventory_database.database()
     changed = sites.edit(engine, name, requires, inventory_database.wake_up())

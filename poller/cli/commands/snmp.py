@@ -1,4 +1,4 @@
-"""`poller snmp walk|get|identify`: reads an agent directly, with names instead of OIDs; no database, no Redis."""
+"""`poller snmp`: reads an SNMP agent directly, with no database and no Redis."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object p
 
 @dataclass(slots=True)
 class Agent:
-    """The agent to read, the options and credential to read it with, and the number of packets sent."""
+    """The agent to read, its options and credential, and the number of packets sent."""
 
     address: str
     options: SnmpOptions
@@ -92,7 +92,7 @@ def walk(
 ) -> None:
     """Read a subtree and print every value as it arrives.
 
-    The secret comes from POLLER_COLLECT_SECRET, else from stdin when it is piped, else from a prompt.
+    The secret comes from POLLER_COLLECT_SECRET, from stdin when it is piped, or from a prompt.
     """
     from poller.cli.output.snmp_values import ValuePrinter
 
@@ -103,15 +103,18 @@ def walk(
         subtrees = list(options.modules)
     else:
         subtrees = [EVERYTHING]
+
     scopes = [scope for text in subtrees for scope in names.scopes(text)]
 
     agent = _agent(address, options, timeout)
     printer = ValuePrinter(names, numeric, as_json)
+
     try:
         asyncio.run(_walk(agent, scopes, printer))
     finally:
         if agent.sent:
             printer.end(agent.sent)
+
     if not printer.printed:
         raise errors.NotFound(
             f"{address} has nothing under {', '.join(subtrees)}",
@@ -146,9 +149,11 @@ def get(
     for oid in words_by_oid:
         if oid in found:
             printer.line(oid, found[oid])
+
     missing = [word for oid, word in words_by_oid.items() if oid not in found]
     for word in missing:
         render.note(f"{word}: the agent has no such value")
+
     if missing:
         raise typer.Exit(1)
 
@@ -166,6 +171,7 @@ def identify(
     found = {key: rows[oid] for key, oid in SYSTEM.items() if oid in rows}
     item = _identity(address, options, names, found)
     render.record("poller.snmp.identify/1", item, as_json)
+
     if not as_json:
         modules = ",".join(item["modules"])
         same_options = _options_text(option, "match")
@@ -189,6 +195,8 @@ def _agent(address: str, options: SnmpOptions, timeout: str) -> Agent:
 
 
 async def _walk(agent: Agent, scopes: Sequence[OidScope], printer: ValuePrinter) -> None:
+    """Print every value of the scopes as it arrives. Raises DeviceError."""
+
     from poller.collectors.snmp import terminal_session
 
     async with terminal_session.open_session(
@@ -202,6 +210,8 @@ async def _walk(agent: Agent, scopes: Sequence[OidScope], printer: ValuePrinter)
 
 
 async def _get(agent: Agent, oids: Sequence[str]) -> Mapping[str, Any]:
+    """The values by OID; values that the agent lacks are absent. Raises DeviceError."""
+
     from poller.collectors.snmp import terminal_session
 
     async with terminal_session.open_session(
@@ -224,10 +234,12 @@ def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Oi
     options: Any = registry.load().checked_options("snmp", values)
     assert isinstance(options, SnmpOptions)
     allowed = SESSION_OPTIONS.union(more)
+
     for name in sorted(options.model_fields_set - allowed):
         raise errors.InvalidInput(
             f"option {name} means nothing here", hint=f"it takes {', '.join(sorted(allowed))}"
         )
+
     return options, OidNames(module_catalog.modules(options.config))
 
 
@@ -240,6 +252,7 @@ def _identity(
     texts = dict.fromkeys(SYSTEM, "")
     for key, value in found.items():
         texts[key] = snmp_values.line(SYSTEM[key], value, names, numeric=True).text
+
     choice = device_table.table(options.match).choose(texts["sys_object_id"], texts["sys_descr"])
     entry = choice.entry
     return {

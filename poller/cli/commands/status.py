@@ -1,4 +1,4 @@
-"""`poller status`: whether polling is on time and what failed; the facts of the page, for a terminal."""
+"""`poller status`: the facts of the page, for a terminal: lateness, processes, failures."""
 
 from __future__ import annotations
 
@@ -57,15 +57,18 @@ def command(
         raise errors.InvalidInput(
             "--limit belongs to --failing", hint=f"poller status --failing --limit {limit}"
         )
+
     services = bootstrap.services()
     view = overview_reader.read(services.redis, services.keys)
     judged = health.judge(view)
+
     if only_failing:
         status_failing.show(services, view, limit or LIMIT, as_json)
     elif as_json:
         render.document("poller.status/1", {"verdict": judged.text, **_document(view)})
     else:
         _show(view, services.settings.web_url)
+
     if strict and judged.tone in (health.Tone.FAILING, health.Tone.LATE):
         raise typer.Exit(1)
 
@@ -82,25 +85,33 @@ def _show(view: Overview, page: str) -> None:
     print_line(health.judge(view).text, "bold")
     if not health.first_run(view):
         console.print(_states(view), soft_wrap=True)
+
     for line in _details(view, page):
         print_line(f"  {line}")
+
     if view.errors:
         print_line("Last errors", "bold")
+
     for error in view.errors[:LAST_ERRORS]:
         print_line(_error(error, view.as_of_ms))
+
     if view.states.get(State.FAILING) or view.long_overdue:
         render.note("all that fail or wait too long, the worst first: poller status --failing")
 
 
 def _states(view: Overview) -> Text:
+    """The numbers of targets by state, each with its glyph and colour."""
+
     from rich.text import Text
 
     utf8 = (sys.stdout.encoding or "").lower().startswith("utf")
+
     line = Text()
     for state, number in view.states.items():
         glyph = f"{GLYPHS[state]} " if utf8 else ""
         style = STYLES[state] if number else "dim"
         line.append(f"  {glyph}{number:,} {state.value}", style=style)
+
     return line
 
 
@@ -110,12 +121,14 @@ def _details(view: Overview, page: str) -> Iterator[str]:
     else:
         yield from _polling(view)
         yield from _not_polled(view)
+
     yield from _processes(view)
     if page:
         yield f"page       {page}"
 
 
 def _error(error: LastError, now_ms: int) -> str:
+    """`  2 m 5 s ago  sw1/snmp  timeout: no answer`"""
     age = formatting.age(now_ms - error.at_ms)
     return f"  {age:>9} ago  {error.device}/{error.target}  {error.code}: {error.message}"
 
@@ -134,9 +147,11 @@ def _polling(view: Overview) -> Iterator[str]:
     overdue = f"{view.overdue:,} overdue"
     if view.long_overdue:
         overdue += f", {view.long_overdue:,} of them for long"
+
     board = f"{view.due:,} due ({overdue}), {view.in_flight:,} in flight, {view.parked:,} parked"
     if view.held:
         board += f", {view.held:,} held for dark sites"
+
     yield f"board      {board}"
 
 
@@ -145,8 +160,10 @@ def _not_polled(view: Overview) -> Iterator[str]:
     breakers = []
     if view.breakers_open:
         breakers.append(f"{view.breakers_open:,} open")
+
     if view.opened_by_hand:
         breakers.append(f"{view.opened_by_hand:,} opened by hand")
+
     if breakers:
         yield f"breakers   {', '.join(breakers)}: poller breaker list"
 
@@ -160,8 +177,10 @@ def _processes(view: Overview) -> Iterator[str]:
     """The leader, the workers, the trap listener, and the queues with their shortage."""
     yield f"leader     {_leader(view)}, {formatting.exact(view.standbys)} standing by"
     labels = view.labels
+
     for worker in view.workers:
         yield f"worker     {labels[worker.key]}: {_worker(worker, view)}"
+
     for name, number in health.namesakes(view).items():
         yield f"names      {number} workers are called {name}: give each its own with -n"
 
@@ -169,6 +188,7 @@ def _processes(view: Overview) -> Iterator[str]:
     if stalls:
         times = formatting.counted(stalls, "time")
         yield f"stalls     workers stood still {times}: poller events --kind worker_stalled"
+
     traps = view.totals.get("traps_received")
     if traps:
         yield f"traps      {formatting.exact(traps)} received: {_traps(view)}"
@@ -176,27 +196,33 @@ def _processes(view: Overview) -> Iterator[str]:
     for each in health.unroutable(view):
         targets = formatting.counted(each.targets, "target")
         yield f"unserved   {each.queue}: {targets}; {each.reason}"
+
     for load in view.loads:
         if load.waiting or load.shortage:
             yield f"queue      {load.queue}: {_load(load)}"
 
 
 def _worker(worker: Worker, view: Overview) -> str:
+    """`1,204 polls, last 2 s ago, 3 of 16 batches, 183 MiB, zone=dmz`"""
     now_ms = view.as_of_ms
     parts = [formatting.counted(worker.polls, "poll")]
     if worker.polled_ms:
         parts.append(f"last {formatting.age(now_ms - worker.polled_ms)} ago")
+
     if health.running(worker, view):
         slots = formatting.counted(worker.slots, "batch", "batches")
         parts.append(f"{formatting.exact(worker.in_flight)} of {slots}")
     else:
         parts.append(f"not seen for {formatting.age(now_ms - worker.seen_ms)}")
+
     parts.append(formatting.size(worker.rss_bytes))
     parts += [f"{key}={value}" for key, value in sorted(worker.tags.items())]
     if worker.spool_waiting:
         parts.append(f"{formatting.counted(worker.spool_waiting, 'result')} on its disk")
+
     if worker.spool_dropped:
         parts.append(f"{formatting.exact(worker.spool_dropped)} dropped")
+
     return ", ".join(parts)
 
 
@@ -207,10 +233,12 @@ def _traps(view: Overview) -> str:
         number = view.totals.get(f"traps_{result}", 0)
         if number:
             parts.append(f"{formatting.exact(number)} {result.replace('_', ' ')}")
+
     return ", ".join(parts)
 
 
 def _leader(view: Overview) -> str:
+    """`beat@host for 3 h 2 m, epoch 7`, or `none`."""
     leader = view.leader
     if leader is None:
         return "none"
@@ -219,6 +247,7 @@ def _leader(view: Overview) -> str:
 
 
 def _load(load: Load) -> str:
+    """`12 batches waiting, needs 1.4 times the workers`"""
     waiting = f"{formatting.counted(load.waiting, 'batch', 'batches')} waiting"
     if not load.shortage:
         return waiting
@@ -226,6 +255,7 @@ def _load(load: Load) -> str:
 
 
 def _document(view: Overview) -> dict[str, Any]:
+    """The overview as JSON, with the values that are derived from it."""
     return {
         **asdict(view),
         "unserved": view.unserved,

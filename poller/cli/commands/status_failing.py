@@ -1,4 +1,4 @@
-"""`poller status --failing`: targets that fail or are long overdue, since when and why, the worst first.
+"""`poller status --failing`: targets that fail or are long overdue, the worst first.
 
 Only the printed targets are read from SQL, so the size of the fleet does not matter there.
 """
@@ -82,6 +82,7 @@ def find(services: Services, view: Overview, limit: int) -> Troubles:
             if each.id not in failing:
                 failing.add(each.id)
                 yield _troubled(each.id, each.interval_ms, each.status, late.get(each.id), now_ms)
+
         only_late = [key for key in late if key not in failing]
         for page in batched(only_late, _PAGE):
             statuses = services.board.statuses(page)
@@ -92,6 +93,7 @@ def find(services: Services, view: Overview, limit: int) -> Troubles:
     expected = view.states.get(State.FAILING, 0) + len(late)
     scan = progress.track(troubled(), expected, "reading failing and overdue targets")
     worst = heapq.nlargest(limit, scan, key=attrgetter("intervals"))
+
     return Troubles(len(failing), len(late), len(failing | late.keys()), worst)
 
 
@@ -99,10 +101,12 @@ def show(services: Services, view: Overview, limit: int, as_json: bool) -> None:
     """Print the worst targets. A target that was removed meanwhile is left out."""
     found = find(services, view, limit)
     targets = _targets(services, [each.id for each in found.worst])
+
     items = []
     for each in found.worst:
         if each.id in targets:
             items.append(_item(each, targets[each.id], view))
+
     totals = {"failing": found.failing, "overdue": found.overdue, "total": found.total}
     render.listing("poller.status.failing/1", items, _COLUMNS, as_json, **totals)
     if not as_json:
@@ -112,6 +116,7 @@ def show(services: Services, view: Overview, limit: int, as_json: bool) -> None:
 def _troubled(
     key: int, interval_ms: int, status: Status, late: Late | None, now_ms: int
 ) -> TroubledTarget:
+    """A troubled target with the time since its last good poll."""
     never_polled_ms = late.due_ms if late else now_ms
     last_good_ms = status.ok_ms or status.since_ms or never_polled_ms
     without_ms = max(0, now_ms - last_good_ms)
@@ -123,9 +128,11 @@ def _targets(services: Services, ids: Sequence[int]) -> Mapping[int, PollTarget]
     from poller.db.inventory import inventory_feed
 
     engine = database(services)
+
     found: dict[int, PollTarget] = {}
     for page in batched(ids, _PAGE):
         found.update(inventory_feed.poll_targets(engine, page))
+
     return found
 
 
@@ -133,6 +140,7 @@ def _item(each: TroubledTarget, target: PollTarget, view: Overview) -> dict[str,
     status = each.status
     now_ms = view.as_of_ms
     is_failing = status.state is State.FAILING
+
     return {
         "target_id": each.id,
         "device": target.device,
@@ -162,18 +170,23 @@ def _why(each: TroubledTarget, view: Overview) -> str:
 
 
 def _totals(found: Troubles, shown: int) -> str:
+    """`3 targets failing, 1 target overdue by more than two of its intervals`"""
     if not found.total:
         return "no target fails, and none is overdue by more than two of its intervals"
+
     parts = []
     if found.failing:
         parts.append(f"{formatting.counted(found.failing, 'target')} failing")
+
     if found.overdue:
         whose = "its" if found.overdue == 1 else "their"
         overdue = formatting.counted(found.overdue, "target")
         parts.append(f"{overdue} overdue by more than two of {whose} intervals")
+
     text = ", ".join(parts)
     if found.total > shown:
         text += f"; these are the worst, --limit {found.total} shows all"
+
     return text
 
 

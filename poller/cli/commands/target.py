@@ -122,6 +122,7 @@ def list_(
     described = schedule_options.described if as_json else _items
     items = described(shown)
     render.listing("poller.target.list/1", items, COLUMNS, as_json, next=last)
+
     if as_json:
         return
     if last:
@@ -139,16 +140,20 @@ def _items(targets: Sequence[Target]) -> list[dict[str, Any]]:
 def _listed(
     device: str | None, collector: str | None, limit: int, after: tuple[str, str] | None
 ) -> list[Target]:
+    """The targets of a device or of all devices, after the given one."""
+
     from poller.db.inventory import targets
 
     engine = inventory_database.database()
     if device is None:
         return targets.listing(engine, collector=collector, limit=limit, after=after)
+
     found = []
     for target in targets.of_device(engine, device):
         is_after = after is None or (target.device, target.name) > after
         if is_after and collector in (None, target.collector):
             found.append(target)
+
     return found
 
 
@@ -156,9 +161,11 @@ def _after(text: str) -> tuple[str, str] | None:
     """The device and target of `--after`."""
     if not text:
         return None
+
     device, slash, name = text.partition("/")
     if not slash:
         raise errors.InvalidInput(f'--after takes DEVICE/TARGET, not "{text}"')
+
     return device, name
 
 
@@ -197,6 +204,7 @@ def edit(
     }
     if option is None and all(value is None for value in fields.values()):
         raise errors.InvalidInput("nothing to change", hint="poller target edit --help")
+
     device_name, name = target_arguments.one_target(device_name, name)
     engine = inventory_database.database()
     old = targets.show(engine, device_name, name)
@@ -213,20 +221,23 @@ def edit(
         registry = bootstrap.services().registry
         kind = credential_rows.kind(engine, credential)
         inventory_database.check_kind(registry, old.collector, credential, kind)
+
     changed = targets.edit(engine, device_name, name, target, inventory_database.wake_up())
     text = f"changed target {device_name}/{changed.name}"
     render.changed(text, "poller.target/1", asdict(changed), as_json)
 
 
 def _merged_options(old: Target, words: list[str] | None) -> dict[str, Any] | None:
-    """The stored options, with the given ones set or, when empty, removed; checked by the collector."""
+    """The stored options with the given ones set or, when empty, removed; then checked."""
     if words is None:
         return None
+
     registry = bootstrap.services().registry
     given = key_values.pairs(words)
     texts = {key: text for key, text in given.items() if text}
     typed = key_values.typed(registry.get(old.collector).Options, texts)
     unchanged = {key: value for key, value in old.options.items() if key not in given}
+
     return inventory_database.stored_options(registry, old.collector, unchanged | typed)
 
 

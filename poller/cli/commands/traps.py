@@ -1,4 +1,4 @@
-"""`poller traps`: receives SNMP notifications and has known devices that send them polled at once."""
+"""`poller traps`: receives SNMP notifications and requests polls of their devices."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def command() -> None:
     services.report_errors("traps")
     database(services)
     settings = services.settings
+
     with trap_socket.bind(settings.trap_bind, settings.trap_port) as sock:
         host, port = sock.getsockname()[:2]
         log = logs.get(__name__)
@@ -42,8 +43,10 @@ async def _listen(services: Services, sock: socket.socket) -> None:
     listener = Listener(services, sock)
     running = asyncio.ensure_future(listener.run())
     loop = asyncio.get_running_loop()
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, running.cancel)
+
     try:
         await running
     except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""`poller up`: every role in one terminal, on an embedded server unless a Redis URL is configured."""
+"""`poller up`: every role in one terminal, with an embedded server unless one is configured."""
 
 from __future__ import annotations
 
@@ -53,13 +53,15 @@ def command(
         bool, typer.Option("--json", help="Print a summary as one JSON object on the last line.")
     ] = False,
 ) -> None:
-    """Run everything: server, migrations, scheduler, workers, page and Flower. Ctrl-C stops it all."""
+    """Run server, migrations, scheduler, workers, page and Flower. Ctrl-C stops them all."""
     settings = load()
     workers = workers or os.cpu_count() or 1
     demo_size = devices if with_demo else 0
+
     with home_lock.locked(settings.home):
         cluster = LocalCluster(settings, LogLines(to_stderr=as_json))
         report = cluster.run(workers, demo_size, seconds)
+
     cluster.lines.summary(report)
     if as_json:
         print(json.dumps(report), flush=True)
@@ -82,6 +84,7 @@ class LocalCluster:
         """Run until a signal or until `seconds` have passed. Returns the summary."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
+
         try:
             services = self._prepare()
             if demo_size:
@@ -92,8 +95,10 @@ class LocalCluster:
             report = self._stop_and_report(services, since_ms, counted_mono)
         finally:
             self._stop_all()
+
         if self.reader_gone:
             raise BrokenPipeError
+
         return report
 
     def _prepare(self) -> Services:
@@ -118,11 +123,14 @@ class LocalCluster:
 
         services = Services(load())
         bootstrap.services.cache_clear()
+
         with store_errors(services.redis):
             services.redis.ping()
+
         before, after = migrate.upgrade(services.engine)
         if before != after:
             self._note(f"database upgraded to revision {after}")
+
         services.keyring  # noqa: B018  made now, so that the roles do not race for it
 
         published = {
@@ -147,6 +155,7 @@ class LocalCluster:
         )
 
     def _start_demo(self, services: Services, size: int) -> None:
+        """Start the simulator and put its devices into the inventory."""
         ports = demo_fleet.ports(services)
         self.supervisor.add(role_commands.simulator(self.env, size, ports.snmp, ports.routeros))
         changed = demo_fleet.install(services, size, ports)
@@ -154,13 +163,16 @@ class LocalCluster:
         self._note(f"demo fleet: {formatting.counted(size, 'simulated device')}{already}")
 
     def _start_roles(self, services: Services, workers: int) -> None:
+        """Start scheduler, workers, page, Flower and, if configured, the trap listener."""
         self.supervisor.add(role_commands.beat(self.env))
         for number in range(1, workers + 1):
             self.supervisor.add(role_commands.worker(number, self.env))
+
         self.supervisor.add(role_commands.web(self.env, self.web_port))
         self.supervisor.add(role_commands.flower(self.env, self.flower_port))
         if self.settings.trap_listener:
             self.supervisor.add(role_commands.traps(self.env))
+
         self.lines.addresses(self._page_address(), self._flower_address(), self.settings.home)
         self._note(f"next    {self._next(services)}")
 
@@ -172,34 +184,40 @@ class LocalCluster:
         return f"nothing to poll yet; in another terminal here: {where}poller device add --help"
 
     def _watch(self, services: Services, seconds: float | None) -> float:
-        """Restart ended processes until a signal or the end of the time. Returns when counting started.
+        """Restart ended processes until the end. Returns the instant at which counting started.
 
-        Counting starts with the first poll, or after START_UP_S without a poll. A run of one interval
+        Counting starts with the first poll, or after START_UP_S without one. A run of one interval
         then reaches every target once, and start-up does not distort the rate or the CPU per poll.
         """
         counted_mono = time.monotonic() + START_UP_S
         polls_before = up_summary.mark(services, {}).polls
         plugin_watch = PluginWatch()
+
         while not self.stopping.wait(_CHECK_EVERY_S):
             self.supervisor.check()
             if self.supervisor.all_misconfigured(_is_worker):
                 raise errors.InvalidSetting(
                     "no worker can run as it is configured", hint="what their own lines say"
                 )
+
             changes = plugin_watch.changes(time.monotonic())
             if changes:
                 self._note(f"{changes}: workers and page start again")
                 self.supervisor.replace(_knows_plugins, REPLACE_S)
+
             if self.first is None:
                 self.first = self._mark_if_polling(services, polls_before)
                 if self.first:
                     counted_mono = min(counted_mono, self.first.at_mono)
+
             if seconds is not None and time.monotonic() >= counted_mono + seconds:
                 self._note("time is over, stopping")
                 break
+
         return min(counted_mono, time.monotonic())
 
     def _mark_if_polling(self, services: Services, polls_before: int) -> up_summary.Mark | None:
+        """The counters once the first poll is counted; None before that."""
         try:
             mark = up_summary.mark(services, self._processes())
         except errors.StoreError:
@@ -209,11 +227,13 @@ class LocalCluster:
     def _stop_and_report(
         self, services: Services, since_ms: int, counted_mono: float
     ) -> dict[str, Any]:
+        """Read the counters, stop polling, and build the summary."""
         last = up_summary.mark(services, self._processes())
         board = up_summary.places(services)
         seconds = time.monotonic() - counted_mono
         self._stop_polling()
         cpu = up_summary.cpu_per_poll(self.first, last)
+
         return up_summary.summarise(services, since_ms, seconds, cpu, board)
 
     def _stop_polling(self) -> None:
@@ -230,6 +250,7 @@ class LocalCluster:
         self.supervisor.kill(any_role)
 
     def _processes(self) -> Mapping[str, int]:
+        """The ids of the running processes by role name."""
         processes = {}
         for child in self.supervisor.children:
             if child.process is not None:
@@ -246,7 +267,10 @@ class LocalCluster:
         self._print_line(POLLER, text)
 
     def _print_line(self, role: str, text: str) -> None:
-        """Print a line. A closed output (`poller up | head`) stops everything instead of failing."""
+        """Print a line.
+
+        A closed output (`poller up | head`) stops everything instead of failing.
+        """
         try:
             self.lines.line(role, text)
         except (BrokenPipeError, SystemExit):  # Rich turns the first into the second
@@ -254,6 +278,7 @@ class LocalCluster:
             self.stopping.set()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        """Stop at the first signal; later signals change nothing."""
         if not self.stopping.is_set():
             self._note(f"{signal.Signals(number).name}: stopping")
         self.stopping.set()
@@ -289,6 +314,7 @@ def _same_settings(settings: Settings) -> dict[str, str]:
 
 
 def _host(bind: str) -> str:
+    """The host of a URL for a bind address: loopback for all addresses, IPv6 in brackets."""
     if bind in ("0.0.0.0", "::"):  # noqa: S104
         return "127.0.0.1"
     return f"[{bind}]" if ":" in bind else bind

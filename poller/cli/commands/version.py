@@ -21,4 +21,5 @@ def command(as_json: render.Json = False) -> None:
     }
     for name in _LIBRARIES:
         versions[name] = version(name)
+
     render.record("poller.version/1", versions, as_json)

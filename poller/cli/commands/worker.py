@@ -1,4 +1,4 @@
-"""`poller worker`: one worker process per core, each a plain Celery worker, supervised and restarted."""
+"""`poller worker`: one Celery worker process per core, supervised and restarted."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def command(
         str, typer.Option(help="Prefix of their names: NAME1@host, NAME2@host and so on.")
     ] = "poller",
 ) -> None:
-    """Run workers and restart those that end. Ctrl-C lets them finish their polls; a second one ends them at once."""
+    """Run workers and restart those that end.
+
+    Ctrl-C lets them finish their polls; a second one ends them at once.
+    """
     settings = load()
     env = {"PYTHONUNBUFFERED": "1", **_tags(settings, tags)}
     batches = concurrency or settings.worker_concurrency
@@ -76,16 +79,21 @@ def command(
     needed = BASE_MEMORY + TARGET_MEMORY * settings.target_cache
     if 0 < limit < needed:
         workers.print_line(POLLER, _low_limit(limit, needed, settings.target_cache))
+
     count = processes or len(os.sched_getaffinity(0))
     numbers = range(1, count + 1)
     workers.run([role_commands.worker(number, env, name, concurrency, limit) for number in numbers])
 
 
 def _tags(settings: Settings, text: str | None) -> dict[str, str]:
-    """The environment variable for `--tags`. Raises InvalidInput for bad tags, also of the setting."""
+    """The environment variable for `--tags`.
+
+    Raises InvalidInput for bad tags, also of the setting.
+    """
     if text is None:
         queue_routing.parse_tags(settings.worker_tags)
         return {}
+
     words = [word.strip() for word in text.split(",") if word.strip()]
     queue_routing.parse_tags(words, "--tags")
     return {"POLLER_WORKER_TAGS": ",".join(words)}
@@ -104,12 +112,14 @@ def _memory(text: str | None) -> int:
     """The memory limit in bytes; 0 is no limit. Raises InvalidInput."""
     if text is None:
         return 0
+
     limit = parse_bytes(text, "--memory-limit")
     if limit < MINIMUM_MEMORY:
         raise errors.InvalidInput(
             f"--memory-limit: {text} is less than a worker needs to start",
             hint=f"give it {MINIMUM_MEMORY // 2**20}M or more, or run fewer --processes",
         )
+
     return limit
 
 
@@ -145,18 +155,22 @@ class WorkerProcesses:
         """Run until a signal. Exits with 1 if a process had to be killed."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
+
         try:
             for role in roles:
                 self._supervisor.add(role)
+
             while not self._stopping.wait(_CHECK_EVERY_S):
                 self._supervisor.check()
                 if self._supervisor.all_misconfigured(any_role):
                     raise errors.InvalidSetting(
                         "no worker can run as it is configured", hint="what their own lines say"
                     )
+
             self._supervisor.stop(any_role, self._patience_s, self._hurrying.is_set)
         finally:
             killed = self._supervisor.kill(any_role)
+
         black_box.discard(self._settings.home, killed)
         if self._reader_gone:
             raise BrokenPipeError
@@ -164,6 +178,7 @@ class WorkerProcesses:
             raise typer.Exit(1)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        """Stop softly at the first signal, at once at the second."""
         name = signal.Signals(number).name
         if self._stopping.is_set():
             self._hurrying.set()
@@ -172,6 +187,7 @@ class WorkerProcesses:
         else:
             text = "stopping; running polls may finish (once more: at once)"
             self.print_line(POLLER, f"{name}: {text}")
+
         self._stopping.set()
 
     def print_line(self, role: str, text: str) -> None:
@@ -187,7 +203,7 @@ class WorkerProcesses:
 
 
 def _as_json(role: str, text: str) -> str:
-    """One JSON object per line: a worker's own object gains the field `process`; a text becomes `event`."""
+    """A JSON object: a worker's own with the field `process`, or a text as its `event`."""
     process = f'{{"process": {json.dumps(role)}'
     if text.startswith('{"'):
         return f"{process}, {text[1:]}"

@@ -19,6 +19,7 @@ def command(as_json: render.Json = False) -> None:
     items = [_item(worker, view) for worker in view.workers]
     items.sort(key=lambda item: (item["state"] != "running", item["name"]))
     render.listing("poller.workers/1", items, _COLUMNS, as_json)
+
     if not items and not as_json:
         render.note("no worker runs: poller worker, or celery -A poller worker, starts one")
 
@@ -47,12 +48,14 @@ def _item(worker: Worker, view: Overview) -> dict[str, Any]:
 
 
 def _state(item: Item) -> str:
+    """`running`, or `lost 3 m 20 s ago`."""
     if item["state"] == "running":
         return "running"
     return f"lost {formatting.age(item['seen_seconds'] * 1000)} ago"
 
 
 def _tags(item: Item) -> str:
+    """`zone=dmz site=ams`, or `none`."""
     return " ".join(f"{key}={value}" for key, value in item["tags"].items()) or "none"
 
 

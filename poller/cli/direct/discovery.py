@@ -68,6 +68,7 @@ async def _discover(
     name = collector.name
     if options is None:
         return Discovery(name, reason="some of its options must be given")
+
     reason = "no credential of a kind it takes was named"
     for login in logins:
         try:
@@ -78,6 +79,7 @@ async def _discover(
         if found:
             return Discovery(name, [replace(each, credential=login.name) for each in found])
         reason = "it suggests nothing"
+
     return Discovery(name, reason=reason)
 
 
@@ -92,9 +94,11 @@ async def _suggestions(
     poll = Poll(0, address, address, options, credential, deadline)
     finding = asyncio.create_task(_find(collector, poll))
     _, late = await asyncio.wait([finding], timeout=budget_s)
+
     if late:
         finding.cancel()
         raise errors.DeviceTimeout(f"no answer within {budget_s:g} s")
+
     try:
         return finding.result()
     except errors.DeviceError as error:
@@ -108,6 +112,7 @@ async def _find(collector: Any, poll: Poll) -> list[Suggested]:
     from poller.collectors.api import Suggestion
 
     finder: Discovers = collector
+
     found: list[Suggested] = []
     try:
         async for each in finder.discover(poll):
@@ -122,4 +127,5 @@ async def _find(collector: Any, poll: Poll) -> list[Suggested]:
     except BaseException as error:  # noqa: BLE001  the door to a plugin, which may raise SystemExit
         text = plugins.error_text(error)
         raise errors.CollectorCrashed(f"collector {collector.name} crashed", cause=text) from None
+
     return found

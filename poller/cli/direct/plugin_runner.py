@@ -43,6 +43,7 @@ def run(work: Coroutine[Any, Any, T], within_s: float) -> T:
 
     thread = threading.Thread(target=loop, name="plugin", daemon=True)
     thread.start()
+
     try:
         return result.result(within_s + CLEAN_UP_S)
     except TimeoutError:
@@ -60,7 +61,9 @@ def exit_process(code: int) -> NoReturn:
     """End the process; at once, without clean-up, if an abandoned plugin still runs in it."""
     if not any(thread.is_alive() for thread in _abandoned):
         sys.exit(code)
+
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
+
     os._exit(code)

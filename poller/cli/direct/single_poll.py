@@ -51,18 +51,20 @@ async def collect(
     deadline = asyncio.get_running_loop().time() + budget_s
     poll = Poll(0, address, address, options, credential, deadline)
     report = await poll_runner.run_and_report(collector, poll)
+
     if isinstance(collector, Closeable):
         try:
             async with asyncio.timeout(CLOSE_S):
                 await collector.close()
         except Exception as error:  # noqa: BLE001  the door to a plugin: the poll is over
             render.note(f"{collector.name} could not be closed: {plugins.error_text(error)}")
+
     return report
 
 
 @contextmanager
 def exit_reported(collector: str) -> Iterator[None]:
-    """Report a plugin that calls os._exit, and exit with 1: its exit code would pass for poller's."""
+    """Report a plugin that calls os._exit and exit with 1: its code would pass for poller's."""
     pid = os.getpid()
     real_exit = os._exit
 

@@ -37,6 +37,7 @@ def read(text: str, file: str) -> ParsedFile:
     first_line = text.partition("\n")[0]
     delimiter = ";" if ";" in first_line and "," not in first_line else ","
     lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+
     try:
         header = [name.strip().lower() for name in next(lines, [])]
         problems = list(_header_problems(header, file))
@@ -52,15 +53,19 @@ def read(text: str, file: str) -> ParsedFile:
                 parser.add(cells, line)
     except csv.Error as error:
         raise inventory_rows.unreadable(file, lines.line_num, str(error)) from None
+
     return ParsedFile(list(parser.devices.values()), parser.problems)
 
 
 def _header_problems(header: list[str], file: str) -> Iterator[LineProblem]:
+    """Problems of the header line: missing, repeated and unknown columns."""
     if "name" not in header:
         yield LineProblem(file, 1, "name", 'the column "name" is missing')
+
     for name in sorted(set(header)):
         if header.count(name) > 1:
             yield LineProblem(file, 1, name, f'the column "{name}" is there twice')
+
     for name in header:
         if name not in COLUMNS:
             near = difflib.get_close_matches(name, COLUMNS, n=1)
@@ -78,6 +83,7 @@ class _LineParser:
         self._header = header
 
     def add(self, cells: list[str], line: int) -> None:
+        """Add the device and the target of one line, or the problems of the line."""
         surplus = len(cells) - len(self._header)
         if surplus:
             verb = "too many" if surplus > 0 else "missing"
@@ -87,15 +93,18 @@ class _LineParser:
 
         values = self._values(cells, line)
         device = self._device(values, line)
+
         target = {}
         for name in TARGET_FIELDS:
             column = NAMES.get(name, name)
             if column in values:
                 target[name] = values[column]
+
         if target.get("name") or target.get("collector"):
             device.targets.append(RawRow(target, line, names=NAMES))
 
     def _values(self, cells: list[str], line: int) -> dict[str, Any]:
+        """The parsed cells by column; a cell with a problem is absent."""
         values = {}
         for name, text in zip(self._header, cells, strict=True):
             parse = _CELLS.get(name, _plain_cell)
@@ -103,6 +112,7 @@ class _LineParser:
                 values[name] = parse(text.strip())
             except errors.InvalidInput as error:
                 self.problems.append(LineProblem(self._file, line, name, str(error), error.hint))
+
         return values
 
     def _device(self, values: dict[str, Any], line: int) -> RawRow:
@@ -111,12 +121,15 @@ class _LineParser:
         repeated = RawRow(fields, line)
         unnamed = f"\0{line}"
         device = self.devices.setdefault(str(values.get("name") or unnamed), repeated)
+
         if device is repeated:
             return device
+
         for name, value in repeated.fields.items():
             if value != device.fields.get(name):
                 message = f"differs from line {device.line}, which is about the same device"
                 self.problems.append(repeated.problem(self._file, name, message))
+
         return device
 
 
@@ -125,6 +138,7 @@ def _plain_cell(text: str) -> str | None:
 
 
 def _words_cell(text: str) -> list[str]:
+    """Words separated by spaces, commas or semicolons."""
     return text.replace(";", " ").replace(",", " ").split()
 
 
@@ -137,6 +151,7 @@ def _options_cell(text: str) -> dict[str, Any] | None:
             return dict(json.loads(text))
         except ValueError as error:
             raise errors.InvalidInput(f"not valid JSON: {error}") from None
+
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -148,6 +163,7 @@ def _options_cell(text: str) -> dict[str, Any] | None:
         if not equals:
             raise errors.InvalidInput(f'"{key}" is not of the form key=value')
         options[key] = value
+
     return options
 
 
@@ -167,21 +183,26 @@ def write(file: TextIO, devices: ExportedDevices) -> int:
     """Write the devices; a device without targets has one line. Returns the number of devices."""
     lines = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     lines.writeheader()
+
     count = 0
     for device, targets in devices:
         count += 1
         fields = inventory_rows.device_fields(device)
         device_cells = {name: _cell(name, value) for name, value in fields.items()}
+
         if not targets:
             lines.writerow(device_cells)
+
         for target in targets:
             fields = inventory_rows.target_fields(target)
             cells = {NAMES.get(name, name): _cell(name, value) for name, value in fields.items()}
             lines.writerow(device_cells | cells)
+
     return count
 
 
 def _cell(name: str, value: Any) -> str:
+    """The text of a field's value; JSON for options."""
     if name == "options":
         return json.dumps(value, ensure_ascii=False) if value else ""
     if name == "requires":
@@ -190,4 +211,5 @@ def _cell(name: str, value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list):
         return " ".join(value)
+
     return str(value)

@@ -1,4 +1,4 @@
-"""The database of the inventory commands: its revision, the scheduler's wake-up, and option checks."""
+"""The database of the inventory commands: revision, wake-up, and option checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def database(services: Services | None = None) -> Engine:
     """The engine of a database at the right revision.
 
-    The private SQLite file of a home is created and upgraded; a configured database is only checked.
+    A home's private SQLite file is created and upgraded; a configured database is only checked.
     """
     from poller.db import revision
 
@@ -35,6 +35,7 @@ def database(services: Services | None = None) -> Engine:
     found = revision.current(engine)
     if found == revision.HEAD:
         return engine
+
     revision.refuse_newer(found)
     from poller.db import migrate
 
@@ -42,6 +43,7 @@ def database(services: Services | None = None) -> Engine:
     verb = "created" if found is None else f"upgraded from {found}"
     path = services.settings.home / "poller.db"
     render.note(f"{verb} the database {path} (revision {revision.HEAD})")
+
     return engine
 
 
@@ -61,7 +63,10 @@ def _wake(services: Services, version: int) -> None:
 
 
 def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Options in their stored form, checked by the collector. Raises InvalidInput, naming the option."""
+    """Options in their stored form, checked by the collector.
+
+    Raises InvalidInput, naming the option.
+    """
     options_model(registry, collector)
     checked = registry.checked_options(collector, raw)
     return checked.model_dump(mode="json", exclude_unset=True)

@@ -26,11 +26,13 @@ def form_of(path: Path) -> str:
     """csv, json or yaml, by the file's name. Raises InvalidInput."""
     if str(path) == STDIN:
         raise errors.InvalidInput("stdin has no name to tell its format by", hint=_FORMAT_HINT)
+
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise errors.InvalidInput(
             f'cannot tell the format of "{path.name}" by its name', hint=_FORMAT_HINT
         )
+
     return form
 
 
@@ -38,6 +40,7 @@ def read(path: Path, form: str | None = None) -> ParsedFile:
     """Every device of a file. Raises BadFile if the file cannot be parsed at all."""
     reader = _READERS[form or form_of(path)]
     name = display_name(path)
+
     try:
         return reader(_bytes(path).decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
@@ -54,6 +57,7 @@ def display_name(path: Path) -> str:
 
 
 def _bytes(path: Path) -> bytes:
+    """The content of the file, or of stdin."""
     if str(path) != STDIN:
         return path.read_bytes()
     binary = getattr(sys.stdin, "buffer", None)

@@ -1,4 +1,4 @@
-"""Imports an inventory file: every row is checked before the first is stored, and all are stored at once."""
+"""Imports an inventory file: all rows are checked first, then all are stored at once."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def import_file(
     checker = RowChecker(file, registry, credential_rows.kinds(engine))
     rows = [checker.check(raw) for raw in progress.track(raw_rows, len(raw_rows), "checking")]
     problems += checker.problems
+
     if problems:
         misfits = imports.check(engine, rows, update=update)
         problems += _unreported(checker.located(raw_rows, misfits), problems)
@@ -62,6 +63,7 @@ def import_file(
     except imports.Refused as refused:
         problems = checker.located(raw_rows, refused.misfits)
         raise _refusal(path, update, problems) from None
+
     return ImportResult(counts, created)
 
 
@@ -72,14 +74,18 @@ def _unreported(more: Iterable[LineProblem], problems: list[LineProblem]) -> lis
 
 
 def _refusal(path: Path, update: bool, problems: list[LineProblem]) -> errors.BadFile:
+    """The error that lists the problems of a file in groups."""
     groups = grouped(problems)
     count = sum(len(group.lines) for group in groups)
+
     text = f"{inventory_files.display_name(path)}: {formatting.counted(count, 'problem')}"
     if len(groups) > GROUPS:
         text += f" of {len(groups)} kinds, {GROUPS} of which are listed"
+
     command = f"poller device import {path}" + (" --update" if update else "")
     error = errors.BadFile(f"{text}; nothing was changed", hint=f"correct them, then: {command}")
     error.details = groups[:GROUPS]
+
     return error
 
 
@@ -101,6 +107,7 @@ class RowChecker:
         targets = [self._target(target, device) for target in raw.targets]
         collectors = [target.collector for target in targets]
         self._check_credential_exists(raw, device.credential, collectors)
+
         return Row(device, targets)
 
     def located(self, raw_rows: list[RawRow], misfits: list[Misfit]) -> list[LineProblem]:
@@ -111,6 +118,7 @@ class RowChecker:
             if row.fields.get("name"):
                 raw = row if target is None else row.targets[target]
                 problems.append(raw.problem(self._file, *problem))
+
         return problems
 
     def _target(self, raw: RawRow, device: DeviceDraft) -> TargetDraft:
@@ -123,13 +131,16 @@ class RowChecker:
         self._report(raw, problems)
         self._check_credential_exists(raw, target.credential, [target.collector])
         self._check_credential_kind(raw, target, device)
+
         return target
 
     def _check_credential_kind(self, raw: RawRow, target: TargetDraft, device: DeviceDraft) -> None:
+        """Report a credential whose kind the target's collector does not accept."""
         credential = target.credential or device.credential or ""
         collector = target.collector or ""
         if credential not in self._kinds or collector not in self._registry.collectors:
             return
+
         kind = self._kinds[credential]
         try:
             inventory_database.check_kind(self._registry, collector, credential, kind)
@@ -148,39 +159,50 @@ class RowChecker:
     def _check_credential_exists(
         self, raw: RawRow, credential: str | None, collectors: list[str | None]
     ) -> None:
-        """Report an unknown credential. The database would too, but its hint lacks the right kind."""
+        """Report an unknown credential.
+
+        The database would too, but its hint lacks the right kind.
+        """
         if not credential or credential in self._kinds:
             return
+
         kind = "community"
         for name in collectors:
             collector = self._registry.collectors.get(name or "")
             if collector and collector.credentials:
                 kind = collector.credentials[0].kind
                 break
+
         message = f'no credential named "{credential}"'
         hint = f"poller credential add {credential} --kind {kind}"
         self._report(raw, [Problem("credential", message, hint)])
 
     def _report(self, raw: RawRow, problems: list[Problem]) -> None:
+        """Collect problems with the lines of the row they are in."""
         self.problems += [raw.problem(self._file, *problem) for problem in problems]
 
     def _defaults_of(self, collector: str | None) -> Defaults:
+        """The cached schedule defaults of a collector."""
         if collector not in self._defaults:
             self._defaults[collector] = schedule_options.defaults_of(collector)
         return self._defaults[collector]
 
     def _checked_options(self, collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The stored form of options, from the cache. Raises InvalidInput."""
         key = json.dumps([collector, options], sort_keys=True, default=str)
         if key not in self._options:
             self._options[key] = self._stored_options(collector, options)
+
         found = self._options[key]
         if isinstance(found, errors.InvalidInput):
             raise found
+
         return found
 
     def _stored_options(
         self, collector: str, options: Mapping[str, Any]
     ) -> Mapping[str, Any] | errors.InvalidInput:
+        """The stored form of options, or the error of the check."""
         try:
             model = inventory_database.options_model(self._registry, collector)
             texts = {name: value for name, value in options.items() if isinstance(value, str)}

@@ -61,14 +61,17 @@ class ProblemGroup(NamedTuple):
     def __str__(self) -> str:
         if len(self.lines) == 1:
             return str(LineProblem(self.file, self.line, self.field, self.message, self.hint))
+
         where = ", ".join(map(str, self.lines[:LINES_NAMED]))
         more = len(self.lines) - LINES_NAMED
         if more > 0:
             where += f" and {more:,} more"
+
         return f"{self.file}: line {where}: {_sentence(self.field, self.message, self.hint)}"
 
 
 def _sentence(name: str, message: str, hint: str) -> str:
+    """`interval: must be positive; for example 60s`"""
     sentence = f"{name}: {message}"
     return f"{sentence}; {hint}" if hint else sentence
 
@@ -91,6 +94,7 @@ def grouped(problems: Iterable[LineProblem]) -> list[ProblemGroup]:
             lines=tuple(sorted(numbers)),
         )
         groups.append(group)
+
     return sorted(groups, key=attrgetter("line", "field"))
 
 
@@ -105,6 +109,7 @@ class RawRow:
     targets: list[RawRow] = field(default_factory=list)
 
     def problem(self, file: str, name: str, message: str, hint: str = "") -> LineProblem:
+        """A problem of one field, with its line and its name in this file."""
         line = self.lines.get(name, self.line)
         return LineProblem(file, line, self.names.get(name, name), message, hint)
 
@@ -146,10 +151,13 @@ def target_fields(target: TargetDraft) -> dict[str, Any]:
     }
     if target.min_ms is not None:
         fields["min"] = duration.format_ms(target.min_ms)
+
     if target.max_ms is not None:
         fields["max"] = duration.format_ms(target.max_ms)
+
     if target.staleness is not None:
         fields["staleness"] = target.staleness
+
     fields |= {
         "timeout": duration.format_ms(target.timeout_ms or 0),
         "credential": target.credential,
@@ -160,7 +168,7 @@ def target_fields(target: TargetDraft) -> dict[str, Any]:
 
 
 def _sorted(value: Any) -> Any:
-    """The value with sorted keys: databases return keys in any order, and equal fleets give equal files."""
+    """The value with sorted keys, so that equal inventories give equal files."""
     if isinstance(value, Mapping):
         return {key: _sorted(value[key]) for key in sorted(value)}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The sites that a change creates. The first device of a site creates it, and so does a typing error."""
+"""The sites that a change creates: by their first device, or by a typing error."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ def missing(engine: Engine, names: Iterable[str | None]) -> list[NewSite]:
     named = dict.fromkeys(name for name in names if name)
     if not named:
         return []
+
     existing = [site.name for site in sites.listing(engine)]
+
     found = []
     for name in named:
         if name not in existing:
             similar = [other for other in existing if not _differ_in_number(name, other)]
             found.append(NewSite(name, nearest(name, similar)))
+
     return found
 
 
@@ -52,6 +55,7 @@ def _numbers(name: str) -> list[int]:
 
 
 def print_notes(created: Sequence[NewSite], dry_run: bool = False) -> None:
+    """Note each new site, with the existing site that has a similar name."""
     verb = "would make" if dry_run else "made"
     for site in created[:MAXIMUM]:
         guess = f"; did you mean {site.near}?" if site.near else ""

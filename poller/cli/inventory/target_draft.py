@@ -1,4 +1,4 @@
-"""Targets and requirements typed on the command line: their options, and the check of a new target."""
+"""The options of a target on the command line, and the check of a new target."""
 
 from __future__ import annotations
 
@@ -72,4 +72,5 @@ def checked(
     elif needed:
         kinds = " or ".join(model.kind for model in registry.get(collector).credentials)
         render.note(f"note: {collector} needs a credential ({kinds}), and this target has none yet")
+
     return target

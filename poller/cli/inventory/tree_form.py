@@ -36,17 +36,21 @@ def read_json(text: str, file: str) -> ParsedFile:
     if not opening:
         message = 'a list of devices, or an object with a list "devices", is expected'
         raise inventory_rows.unreadable(file, 1, message)
+
     try:
         json.loads(text)  # checks commas, brackets and the text after the list
         items = list(_json_items(text, opening.end()))
     except json.JSONDecodeError as error:
         message = f"column {error.colno}: {error.msg}"
         raise inventory_rows.unreadable(file, error.lineno, message) from None
+
     return _parsed(items, file)
 
 
 def _json_items(text: str, start: int) -> Iterator[_Item]:
+    """The items of a JSON list one by one, each with its line."""
     decoder = json.JSONDecoder()
+
     line = 1
     counted_to = 0
     position = _skip_blank(text, start)
@@ -72,9 +76,11 @@ def read_yaml(text: str, file: str) -> ParsedFile:
         top = loader.get_single_node()
         if isinstance(top, yaml.MappingNode):
             top = next((value for key, value in top.value if key.value == "devices"), None)
+
         if not isinstance(top, yaml.SequenceNode):
             message = 'a list of devices, or a mapping with a list "devices", is expected'
             raise inventory_rows.unreadable(file, 1, message)
+
         items = []
         for node in top.value:
             value = loader.construct_object(node, deep=True)
@@ -86,6 +92,7 @@ def read_yaml(text: str, file: str) -> ParsedFile:
         raise inventory_rows.unreadable(file, line, str(reason)) from None
     finally:
         loader.dispose()
+
     return _parsed(items, file)
 
 
@@ -94,6 +101,7 @@ def _lines(node: Any, path: str = "") -> dict[str, int]:
     parts = getattr(node, "value", None)
     if not isinstance(parts, list):
         return {}
+
     found: dict[str, int] = {}
     for number, part in enumerate(parts):
         if isinstance(part, tuple):
@@ -106,10 +114,12 @@ def _lines(node: Any, path: str = "") -> dict[str, int]:
             name = f"{path}{number}"
             found[name] = part.start_mark.line + 1
             found |= _lines(part, f"{name}.")
+
     return found
 
 
 def _parsed(items: Iterable[_Item], file: str) -> ParsedFile:
+    """The devices and targets of a list, and the items that are no mappings."""
     devices: list[RawRow] = []
     problems: list[LineProblem] = []
     for item in items:
@@ -117,24 +127,31 @@ def _parsed(items: Iterable[_Item], file: str) -> ParsedFile:
             message = f"a device must be a mapping, not {_excerpt(item.value)}"
             problems.append(LineProblem(file, item.line, "device", message))
             continue
+
         fields = {key: value for key, value in item.value.items() if key != "targets"}
         device = RawRow(fields, item.line, item.lines)
+
         for number, target in enumerate(item.value.get("targets") or ()):
             if isinstance(target, dict):
                 device.targets.append(_target(target, number, device))
             else:
                 name = f"targets.{number}"
                 problems.append(device.problem(file, name, "a target must be a mapping"))
+
         devices.append(device)
+
     return ParsedFile(devices, problems)
 
 
 def _target(fields: dict[str, Any], number: int, device: RawRow) -> RawRow:
+    """The raw row of a target, with the lines and names of its fields."""
     prefix = f"targets.{number}."
+
     lines = {}
     for name, line in device.lines.items():
         if name.startswith(prefix):
             lines[name.removeprefix(prefix)] = line
+
     names = {name: f"targets[{number}].{name}" for name in {*fields, *TARGET_FIELDS}}
     first_line = device.lines.get(f"targets.{number}", device.line)
     return RawRow(fields, first_line, lines, names)
@@ -152,6 +169,7 @@ def write_json(file: TextIO, devices: ExportedDevices) -> int:
         file.write(separator + json.dumps(item, ensure_ascii=False))
         separator = ",\n"
         count += 1
+
     file.write("\n]\n" if count else "[\n]\n")
     return count
 
@@ -161,16 +179,20 @@ def write_yaml(file: TextIO, devices: ExportedDevices) -> int:
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
     count = 0
     for item in _exported(devices):
         yaml.dump([item], file, dumper, sort_keys=False, allow_unicode=True)
         count += 1
+
     if not count:
         file.write("[]\n")
+
     return count
 
 
 def _exported(devices: ExportedDevices) -> Iterator[dict[str, Any]]:
+    """One mapping per device, its targets included."""
     for device, targets in devices:
         fields = inventory_rows.device_fields(device)
         yield {**fields, "targets": [inventory_rows.target_fields(target) for target in targets]}

@@ -1,1 +1,1 @@
-"""Everything commands print: tables, columns, progress, errors, Prometheus text. No store is read here."""
+"""Everything commands print: tables, progress, errors, Prometheus text. Reads no store."""

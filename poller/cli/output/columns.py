@@ -36,6 +36,7 @@ class Column:
     minimum: int = 0  # cells this column keeps while a spare column can be left out instead
 
     def on_screen(self, item: Item) -> str:
+        """The text for a screen: short, on one line."""
         text = self.short or self.text
         return one_line(text(item))
 
@@ -115,6 +116,7 @@ def instant(ms: int) -> datetime | None:
 
 
 def rfc3339(at: datetime) -> str:
+    """An instant in UTC, to the second: `2026-11-16T12:00:00Z`."""
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -130,6 +132,7 @@ def plain(value: Any) -> str:
         return " ".join(f"{key}={option_text(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
         return " ".join(map(str, value))
+
     return str(value)
 
 
@@ -143,6 +146,7 @@ def option_text(value: Any) -> str:
         return ",".join(map(option_text, value))
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+
     return str(value)
 
 

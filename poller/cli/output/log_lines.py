@@ -1,4 +1,4 @@
-"""The log lines of all roles in one terminal: a coloured role name before each line, plain text in a pipe."""
+"""The log lines of all roles in one terminal, each after its coloured role name."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ class LogLines:
         self._lock = threading.RLock()  # a signal handler prints while this thread prints
 
     def line(self, role: str, text: str) -> None:
+        """Print one line of a role."""
         colour = _COLOURS.get(role.rstrip("0123456789"), "dim")
         prefix = Text(f"{role:<{_WIDTH}} | ", style=colour)
         with self._lock:
             self._console.print(prefix + Text(text))
 
     def addresses(self, page: str, flower: str, home: Path) -> None:
+        """Print the addresses of the page and of Flower, and the folder of the logs."""
         self.line(POLLER, f"page    {page}")
         self.line(POLLER, f"Flower  {flower}")
         self.line(POLLER, f"logs    {home / 'logs'}   (Ctrl-C stops everything)")
@@ -80,5 +82,6 @@ def _polls(report: Mapping[str, Any]) -> str:
     text = formatting.counted(report["polls"], "poll")
     if polled:
         text += f" ({', '.join(polled)})"
+
     text = ", ".join([text, *others])
     return f"{text}; {formatting.counted(report['targets'], 'target')} at the end"

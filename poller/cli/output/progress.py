@@ -27,6 +27,7 @@ def track(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
 
 
 def _lines(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
+    """Print a line every ten seconds."""
     printed_mono = time.monotonic()
     for done, item in enumerate(items):
         now = time.monotonic()
@@ -38,6 +39,8 @@ def _lines(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
 
 
 def _bar(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
+    """Show a bar once the work takes longer than a second."""
+
     from rich.progress import Progress
 
     started_mono = time.monotonic()

@@ -32,6 +32,7 @@ def lines(readings: ReadingSet, help_texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _families(readings: ReadingSet) -> dict[str, list[Sample]]:
+    """The samples by metric name."""
     families: dict[str, list[Sample]] = {}
     for series, value in zip(readings.series.series, readings.values, strict=True):
         samples = families.setdefault(series.name, [])
@@ -40,6 +41,7 @@ def _families(readings: ReadingSet) -> dict[str, list[Sample]]:
 
 
 def _labels(labels: Labels) -> str:
+    """`{interface="ether1",vlan="7"}`, or an empty text."""
     if not labels:
         return ""
     pairs = ",".join(f'{key}="{value.translate(_LABEL_ESCAPES)}"' for key, value in labels)
@@ -47,6 +49,7 @@ def _labels(labels: Labels) -> str:
 
 
 def _value(value: float) -> str:
+    """A value as Prometheus parses it; integers without a fraction."""
     if isinstance(value, int):
         wrapped = value % _FLOAT_MANTISSA if value >= _FLOAT_MANTISSA else int(value)
         return str(wrapped)
@@ -56,4 +59,5 @@ def _value(value: float) -> str:
         return "+Inf" if value > 0 else "-Inf"
     if value.is_integer() and abs(value) < _FLOAT_MANTISSA:
         return str(int(value))
+
     return repr(value)

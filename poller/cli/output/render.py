@@ -1,4 +1,4 @@
-"""The forms of output: tables on a terminal, tab-separated lines in a pipe, JSON for programs, errors.
+"""The forms of output: tables on a terminal, tab-separated lines in a pipe, JSON, errors.
 
 Data goes to stdout; notes, progress and errors go to stderr. Texts of devices are never markup.
 """
@@ -59,6 +59,7 @@ def listing(
 
 
 def _spoken(item: Item, columns: Sequence[Column]) -> str:
+    """`name: sw1; site: ams`: an item for a screen reader."""
     parts = []
     for each in columns:
         text = each.text(item)
@@ -72,8 +73,10 @@ def record(schema: str, item: Item, as_json: bool) -> None:
     if as_json:
         document(schema, dict(item))
         return
+
     aligned = sys.stdout.isatty() and not accessible()
     width = max(map(len, item)) + 1 if aligned else 0
+
     for key, value in item.items():
         label = f"{key.replace('_', ' ')}:"
         echo(f"{label.ljust(width)} {one_line(plain(value))}")
@@ -84,13 +87,17 @@ def changed(message: str, schema: str, item: Item, as_json: bool, then: str = ""
     if as_json:
         document(schema, dict(item))
         return
+
     echo(message)
     if then:
         note(f"next: {then}")
 
 
 def document(schema: str, body: Mapping[str, Any]) -> None:
-    """Print `{"schema": ..., "as_of": ..., ...}`. A schema number may gain fields, never lose one."""
+    """Print `{"schema": ..., "as_of": ..., ...}`.
+
+    A schema number may gain fields, never lose one.
+    """
     whole = {"schema": schema, "as_of": rfc3339(datetime.now(UTC)), **body}
     echo(json.dumps(whole, ensure_ascii=False, default=_jsonable))
 
@@ -105,16 +112,19 @@ def note(text: str) -> None:
 
 
 def error(failure: errors.PollerError) -> None:
-    """Print `error[P101]: message`, `  cause: ...`, `  try: ...` and details, or all that as JSON."""
+    """Print `error[P101]: message`, `  cause: ...`, `  try: ...` and details, or JSON."""
     details: Sequence[Any] = getattr(failure, "details", ())
     if _errors_as_json:
         _json_error(failure, details)
         return
+
     _paint(f"error[{failure.code}]", f": {redact_url(failure.message)}")
     for detail in details:
         sys.stderr.write(f"  {redact_url(str(detail))}\n")
+
     if failure.cause:
         sys.stderr.write(f"  cause: {redact_url(failure.cause)}\n")
+
     if failure.hint:
         sys.stderr.write(f"  try: {redact_url(failure.hint)}\n")
 
@@ -128,6 +138,7 @@ def _json_error(failure: errors.PollerError, details: Sequence[Any]) -> None:
     }
     if details:
         body["details"] = [detail._asdict() for detail in details]
+
     sys.stderr.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")
 
 
@@ -138,6 +149,7 @@ def _jsonable(value: Any) -> Any:
         return dict(value)
     if isinstance(value, Iterable):
         return list(value)
+
     return str(value)
 
 

@@ -1,4 +1,4 @@
-"""SNMP values as people and programs read them: name, type, and meaning where a module defines it."""
+"""SNMP values for people and programs: name, type, and meaning where a module has it."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ def line(oid: str, value: Value, names: OidNames, numeric: bool = False) -> Line
     else:
         name, place = names.name_of(oid)
         text = _text(value, place.metric if place else None, names)
+
     return Line(oid=oid, name=name, type=type_name(value), value=_plain(value), text=text)
 
 
@@ -73,6 +74,7 @@ class ValuePrinter:
         self.printed = 0
 
     def line(self, oid: str, value: Any) -> None:
+        """Print one value."""
         made = line(oid, value, self._names, self._numeric)
         if self._as_json:
             render.echo(json.dumps(made.fields(), ensure_ascii=False))
@@ -82,12 +84,14 @@ class ValuePrinter:
             if not self.printed:
                 render.echo("\t".join(("oid", "name", "type", "value")))
             render.echo("\t".join(made.cells()))
+
         self.printed += 1
 
     def page(self, rows: Sequence[tuple[str, Any]]) -> None:
-        """Print the values of one response and flush, so that a program in the pipe reads them at once."""
+        """Print the values of one response and flush: a program in the pipe reads them at once."""
         for oid, value in rows:
             self.line(oid, value)
+
         sys.stdout.flush()
         now = time.monotonic()
         if self._progress and now - self._shown_mono > PROGRESS_EVERY_S:
@@ -110,10 +114,12 @@ def _plain(value: Value) -> int | float | str | None:
         return _hex(value) if text is None else text
     if value is None or isinstance(value, bool | int | float):
         return value
+
     return str(value)
 
 
 def _text(value: Value, metric: Metric | None, names: OidNames | None) -> str:
+    """The value for people: enumerations, OIDs and ticks are translated."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -124,10 +130,12 @@ def _text(value: Value, metric: Metric | None, names: OidNames | None) -> str:
         return names.name_of(str(value))[0] if names else str(value)
     if isinstance(value, int) and metric is not None and value in metric.enum_values:
         return f"{metric.enum_values[value]} ({int(value)})"
+
     return one_line(label_text.value_text(value, ""))
 
 
 def _octets(value: bytes, metric: Metric | None) -> str:
+    """Octets by their metric type, as text if they are text, else in hexadecimal."""
     kind = metric.type if metric else ""
     if kind in _OCTETS:
         return label_text.value_text(value, kind)
@@ -135,6 +143,7 @@ def _octets(value: bytes, metric: Metric | None) -> str:
         seconds = octet_dates.date_and_time(value)
         if seconds is not None:
             return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
     text = _readable(value)
     return _hex(value) if text is None else one_line(text)
 
@@ -149,11 +158,13 @@ def _readable(value: bytes) -> str | None:
         text = value.removesuffix(b"\0").decode()
     except UnicodeDecodeError:
         return None
+
     printable = all(letter.isprintable() or letter in "\r\n\t" for letter in text)
     return text if printable else None
 
 
 def _ticks(hundredths: int) -> str:
+    """`3d 4:05:06.07`, from hundredths of a second."""
     seconds, rest = divmod(hundredths, 100)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

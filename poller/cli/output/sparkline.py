@@ -1,4 +1,4 @@
-"""A row of values as a row of small bars, from 0 to the highest. A missing value is a gap, not a zero."""
+"""A row of values as small bars, from 0 to the highest. A missing value is a gap."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def draw(values: Sequence[float | None], width: int) -> str:
 
 
 def _bar(value: float | None, top: float) -> str:
+    """The bar of one value; the lowest bar for zero and below."""
     if value is None:
         return _GAP
     if top <= 0 or value <= 0:
@@ -26,6 +27,7 @@ def _bar(value: float | None, top: float) -> str:
 
 
 def _columns(values: Sequence[float | None], width: int) -> list[float | None]:
+    """At most `width` values: the highest of each group that shares a bar."""
     if len(values) <= width:
         return list(values)
     cuts = [round(at * len(values) / width) for at in range(width + 1)]

@@ -25,7 +25,7 @@ _MINIMUM = {Fit.CUT: 6, Fit.WRAP: 18, Fit.REST: 24}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a table by their index: their widths, the one below each row, those left out."""
+    """The columns of a table by index: their widths, the one below each row, those left out."""
 
     widths: dict[int, int]
     below: int | None
@@ -43,8 +43,10 @@ def draw(items: Sequence[Item], columns: Sequence[Column], screen: Console) -> l
 
     rule = "─" if screen.encoding.startswith("utf") else "-"
     screen.file.write(rule * _total(layout.widths) + "\n")
+
     for row in rows:
         screen.file.writelines(f"{line}\n" for line in _lines(row, columns, layout, screen))
+
     return [columns[index].title for index in layout.left_out]
 
 
@@ -69,6 +71,7 @@ def fitted(rows: Sequence[Sequence[str]], columns: Sequence[Column], screen: int
 
 
 def _natural_widths(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> dict[int, int]:
+    """The width of each column's longest text, its title included."""
     titles = [each.title for each in columns]
     by_column = zip(titles, *rows, strict=True)
     return {index: max(map(cell_len, cells)) for index, cells in enumerate(by_column)}
@@ -83,28 +86,35 @@ def _choices_left_out(columns: Sequence[Column]) -> Iterator[list[int]]:
 
 
 def _total(widths: dict[int, int]) -> int:
+    """The width of a row, gaps included."""
     return sum(widths.values()) + _GAP * (len(widths) - 1)
 
 
 def _shrink(widths: dict[int, int], columns: Sequence[Column], screen: int) -> bool:
-    """Narrow sentences first, then the widest column that may be cut. False if that is not enough."""
+    """Narrow sentences first, then the widest column that may be cut.
+
+    False if that is not enough.
+    """
     for fit in (Fit.REST, Fit.WRAP, Fit.CUT):
         minimum = {}
         for index in widths:
             if columns[index].fit is fit:
                 minimum[index] = max(columns[index].minimum, _MINIMUM[fit])
+
         while _total(widths) > screen:
             shrinkable = [index for index in minimum if widths[index] > minimum[index]]
             if not shrinkable:
                 break
             widest = max(shrinkable, key=widths.__getitem__)
             widths[widest] -= 1
+
     return _total(widths) <= screen
 
 
 def _lines(
     row: Sequence[str], columns: Sequence[Column], layout: Layout, screen: Console
 ) -> Iterator[str]:
+    """The lines of one row: wrapped cells, then the sentence below it."""
     cells = []
     for index, width in layout.widths.items():
         cells.append(_cell(row[index], columns[index], width, screen))
@@ -120,18 +130,21 @@ def _lines(
 
 
 def _cell(text: str, column: Column, width: int, screen: Console) -> list[str]:
+    """The lines of one cell, wrapped or cut to the width."""
     if column.fit is Fit.WRAP and cell_len(text) > width:
         return [line.plain.rstrip() for line in Text(text).wrap(screen, width)]
     return [_cut(text, width)]
 
 
 def _padded(text: str, width: int, right: bool) -> str:
+    """The text filled with spaces, on the left if it is aligned right."""
     if right:
         return " " * (width - cell_len(text)) + text
     return set_cell_size(text, width)
 
 
 def _cut(text: str, width: int) -> str:
+    """The text if it fits, else its beginning and an ellipsis."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1).rstrip() + "…"

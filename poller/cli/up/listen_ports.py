@@ -1,4 +1,4 @@
-"""The ports that servers on this machine listen on: the configured one, the usual one, or a free one."""
+"""The ports that servers on this machine listen on: configured, usual or free."""
 
 from __future__ import annotations
 
@@ -33,18 +33,22 @@ def choose_port(
             break
     else:
         port = free_port(bind)
+
     if port != preferred:
         note(f"{preferred} is in use, took {port}; POLLER_{setting.upper()} chooses another")
+
     return port
 
 
 def free_port(bind: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int:
+    """A port that is free now, chosen by the system."""
     with socket.socket(_family(bind), kind) as probe:
         probe.bind((bind, 0))
         return int(probe.getsockname()[1])
 
 
 def is_free(bind: str, port: int, kind: int = socket.SOCK_STREAM) -> bool:
+    """True if a server can bind the port now."""
     with socket.socket(_family(bind), kind) as probe:
         if kind == socket.SOCK_STREAM:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the servers do

@@ -1,4 +1,4 @@
-"""Detects plugins that are installed, upgraded or removed while `poller up` runs: workers restart then."""
+"""Detects plugins that are installed, upgraded or removed while `poller up` runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Plugin:
 
 
 class PluginWatch:
-    """Compares the modification times of directories, which is cheap; reads contents only on a change."""
+    """Compares modification times of directories; reads their contents only on a change."""
 
     def __init__(self) -> None:
         self._times = _times()
@@ -41,21 +41,24 @@ class PluginWatch:
         self._changed_mono: float | None = None
 
     def changes(self, now_mono: float) -> str:
-        """The plugins installed and removed since the last non-empty result; usually an empty text."""
+        """The plugins installed and removed since the last non-empty result; usually none."""
         if now_mono < self._check_mono:
             return ""
+
         self._check_mono = now_mono + CHECK_EVERY_S
 
         times = _times()
         if times != self._times:
             self._times = times
             self._changed_mono = now_mono
+
         if self._changed_mono is None or now_mono < self._changed_mono + QUIET_S:
             return ""
 
         self._changed_mono = None
         before = self._plugins
         self._plugins = _plugins()
+
         return _difference(before, self._plugins)
 
 
@@ -71,11 +74,13 @@ def _difference(before: Mapping[Plugin, int], after: Mapping[Plugin, int]) -> st
 
 
 def _phrase(verb: str, plugins: Iterable[Plugin]) -> str:
+    """`installed: collector demo (poller-demo 0.1.0)`, or an empty text."""
     names = ", ".join(map(str, sorted(plugins)))
     return f"{verb}: {names}" if names else ""
 
 
 def _times() -> tuple[int, ...]:
+    """The modification times of all directories on the module path."""
     times = []
     for directory in sys.path:
         with suppress(OSError):
@@ -86,7 +91,7 @@ def _times() -> tuple[int, ...]:
 def _plugins() -> dict[Plugin, int]:
     """Installed plugins with the time of their installation: a developer repeats the same version.
 
-    Poller's own are left out: new workers beside a scheduler of the old version are worse than old workers.
+    Poller's own are left out: new workers must not run beside a scheduler of the old version.
     """
     from poller import plugins
 
@@ -96,6 +101,7 @@ def _plugins() -> dict[Plugin, int]:
             if not plugins.is_ours(point):
                 plugin = Plugin(kind, point.name, plugins.origin(point))
                 found[plugin] = _installed_ns(point.dist)
+
     return found
 
 
@@ -103,6 +109,7 @@ def _installed_ns(distribution: Distribution | None) -> int:
     """The time at which an installer wrote RECORD, its last step; 0 without a RECORD."""
     files = (distribution.files if distribution else None) or ()
     records = [str(file.locate()) for file in files if file.name == "RECORD"]
+
     try:
         return max((os.stat(record).st_mtime_ns for record in records), default=0)
     except OSError:

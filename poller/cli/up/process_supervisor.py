@@ -104,7 +104,7 @@ class Child:
             self.process.send_signal(signal.SIGCONT)  # a suspended process handles no SIGTERM
 
     def replace(self, by_mono: float) -> None:
-        """Stop the process; the supervisor starts its successor, and kills it after the deadline."""
+        """Stop the process; the supervisor starts a successor, or kills it after the deadline."""
         self.replace_by_mono = by_mono
         self.terminate()
 
@@ -113,10 +113,12 @@ class Child:
         """Resident memory of the process; 0 if it cannot be read."""
         if self.process is None:
             return 0
+
         try:
             pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         except (OSError, IndexError):
             return 0
+
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     @property
@@ -125,6 +127,7 @@ class Child:
 
     @property
     def replaceable(self) -> bool:
+        """True if the process runs and is neither stopping nor being replaced."""
         return self.running and not self.stopping and self.replace_by_mono is None
 
     @property
@@ -135,6 +138,7 @@ class Child:
         return self.process.returncode == os.EX_CONFIG
 
     def _relay(self, output: IO[str]) -> None:
+        """Copy the lines of a process to its log file and, unless it is quiet, to the terminal."""
         for line in output:
             text = line.rstrip()
             if not text:
@@ -147,7 +151,10 @@ class Child:
 
 
 class Supervisor:
-    """Keeps roles running. `patience_s` is the time a process above its memory limit has to stop."""
+    """Keeps roles running.
+
+    `patience_s` is the time a process above its memory limit has to stop.
+    """
 
     def __init__(self, logs: Path | None, print_line: PrintLine, patience_s: float = 0.0) -> None:
         self.children: list[Child] = []
@@ -155,6 +162,7 @@ class Supervisor:
         self._print_line = print_line
         self._patience_s = patience_s
         self._check_memory_mono = 0.0
+
         if logs is not None:
             logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -171,11 +179,13 @@ class Supervisor:
         for child in self.children:
             if not child.stopping:
                 self._check_child(child, now)
+
         if now >= self._check_memory_mono:
             self._check_memory_mono = now + MEMORY_CHECK_EVERY_S
             self._check_memory(now)
 
     def _check_child(self, child: Child, now: float) -> None:
+        """Restart an ended process when its time has come; kill one past its deadline."""
         if child.restart_mono is not None:
             if now >= child.restart_mono:
                 self._restart(child, now)
@@ -186,7 +196,7 @@ class Supervisor:
             child.signal(signal.SIGKILL)
 
     def _check_memory(self, now: float) -> None:
-        """Replace processes above their memory limit; each finishes its polls or hands them back."""
+        """Replace processes above their memory limit; each finishes or hands back its polls."""
         for child in self.children:
             limit = child.role.memory_bytes
             used = child.rss_bytes
@@ -196,7 +206,7 @@ class Supervisor:
                 child.replace(now + self._patience_s)
 
     def all_misconfigured(self, chosen: RoleFilter) -> bool:
-        """True if there are such roles and each ended with a configuration error, which it printed."""
+        """True if there are such roles and each ended with a configuration error."""
         children = self._chosen(chosen)
         return bool(children) and all(child.misconfigured for child in children)
 
@@ -216,6 +226,7 @@ class Supervisor:
         for child in children:
             child.stopping = True
             child.terminate()
+
         until_mono = time.monotonic() + patience_s
         while any(child.running for child in children):
             if time.monotonic() >= until_mono or hurry():
@@ -223,21 +234,28 @@ class Supervisor:
             time.sleep(_STOP_CHECK_S)
 
     def kill(self, chosen: RoleFilter) -> list[int]:
-        """Kill these processes and their groups. Returns the ids of the processes that still ran."""
+        """Kill these processes and their groups.
+
+        Returns the ids of the processes that still ran.
+        """
         children = self._chosen(chosen)
+
         killed = []
         for child in children:
             if child.process is not None and child.running:
                 killed.append(child.process.pid)
                 self._note(f"{child.role.name} did not stop in time: killed")
             child.signal(signal.SIGKILL)
+
         for child in children:
             if child.process is not None:
                 child.process.wait()
+
         self.children = [child for child in self.children if child not in children]
         return killed
 
     def _chosen(self, chosen: RoleFilter) -> list[Child]:
+        """The children whose role the filter accepts."""
         return [child for child in self.children if chosen(child.role.name)]
 
     def _restart(self, child: Child, now: float) -> None:
@@ -250,6 +268,7 @@ class Supervisor:
             self._restart_later(child, now, f"cannot be started ({error})")
 
     def _plan_restart(self, child: Child, now: float) -> None:
+        """Restart a replaced process at once, a failed one after a pause."""
         assert child.process is not None
         if child.replace_requested:
             child.restart_mono = now
@@ -259,15 +278,18 @@ class Supervisor:
             if child.replace_by_mono is not None:
                 child.restart_mono = now
                 return
+
         child.signal(signal.SIGKILL)  # processes that it left behind in its group
         self._restart_later(child, now, _reason(child.process.returncode))
 
     def _restart_later(self, child: Child, now: float, reason: str) -> None:
+        """Plan the next start after a pause that grows with every failure."""
         child.failures += 1
         if child.misconfigured:
             pause = MISCONFIGURED_S
         else:
             pause = backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
+
         child.restart_mono = now + pause
         if not self.all_misconfigured(any_role):  # otherwise the caller ends with an error
             self._note(f"{child.role.name} {reason}; starting it again in {pause:g} s")
@@ -276,8 +298,10 @@ class Supervisor:
         self._print_line("poller", text)
 
     def _log_file(self, name: str) -> logging.Handler | None:
+        """A rotating log file for the role, or None without a log folder."""
         if self._logs is None:
             return None
+
         handler = logging.handlers.RotatingFileHandler(
             self._logs / f"{name}.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
         )
@@ -286,6 +310,7 @@ class Supervisor:
 
 
 def _reason(code: int) -> str:
+    """`was ended by SIGKILL`, or `ended with exit code 3`."""
     if code < 0:
         return f"was ended by {signal.Signals(-code).name}"
     if code == os.EX_CONFIG:

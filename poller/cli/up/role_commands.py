@@ -26,6 +26,7 @@ def worker(
     argv = [*_CELERY, "worker", "-n", f"{name}{number}@%h"]
     if concurrency:
         argv.append(f"--concurrency={concurrency}")
+
     return Role(
         name=f"{name}{number}",
         argv=argv,

@@ -44,6 +44,7 @@ def cpu_ms(pid: int) -> float:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return 0.0
+
     user, system = int(fields[11]), int(fields[12])
     return (user + system) * _TICK_MS
 
@@ -55,6 +56,7 @@ def cpu_per_poll(first: Mark | None, last: Mark) -> dict[str, float]:
         return {"beat": 0.0, "worker": 0.0, "total": 0.0}
 
     def used(*prefixes: str) -> float:
+        """CPU milliseconds per poll of the roles with these prefixes."""
         total = 0.0
         for name, cpu in last.cpu_ms.items():
             if name.startswith(prefixes):
@@ -93,8 +95,10 @@ def summarise(
     late = run_ledger.lateness(services.engine, since_ms)
     overlaps = run_ledger.overlaps(services.engine, since_ms)
     polls = sum(outcomes.get(result, 0) for result in POLLED)
+
     with inventory_feed.all_specs(services.engine) as fleet:
         targets = sum(spec.enabled for spec in fleet.specs)
+
     return {
         "targets": targets,
         "polls": polls,
