@@ -93,7 +93,9 @@ class LazyGroup(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name, or of its singular or plural."""
-        for name in (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s"):
+        singular = cmd_name.removesuffix("s")
+        plural = f"{cmd_name}s"
+        for name in (cmd_name, singular, plural):
             if name in self.commands:
                 return self.commands[name]
         return None

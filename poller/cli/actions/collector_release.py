@@ -80,7 +80,6 @@ def _records(services: Services, name: str) -> dict[Release, Record]:
 
 def _letters(services: Services, name: str) -> list[Named]:
     """The dead letters whose reason is the collector's quarantine."""
-
     from poller.db.record import dead_letter_rows
     from poller.db.record.dead_letter_rows import Wanted
 

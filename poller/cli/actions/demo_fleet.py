@@ -153,7 +153,8 @@ def _installed(services: Services) -> Essence:
 
 def _targets(services: Services) -> list[Target]:
     """The targets of the simulated devices."""
-    names = {device.name for device in tagged(services).simulated}
+    simulated = tagged(services).simulated
+    names = {device.name for device in simulated}
     if not names:
         return []
     return [

@@ -68,13 +68,15 @@ def _results(
     """The results of requeued letters: how many succeed, fail or still wait, and each failure."""
     ids = [named.letter.target_id for named in requeued]
     polls = result_wait.finished(services, ids, now_ms, wait_s)
-    done = dict(progress.track(polls, len(ids), "waiting for results"))
+    tracked = progress.track(polls, len(ids), "waiting for results")
+    done = dict(tracked)
 
     failures = []
     for named in requeued:
         status = done.get(named.letter.target_id)
-        if status is not None and status.failures:
-            failures.append(_failure(named, status))
+        if status is None or not status.failures:
+            continue
+        failures.append(_failure(named, status))
 
     return {
         "good": len(done) - len(failures),

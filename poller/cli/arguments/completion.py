@@ -72,7 +72,8 @@ def snmp_names(incomplete: str) -> list[str]:
         for pattern in _MODULE_NAMES:
             names.update(pattern.findall(text))
 
-    matching = sorted(name for name in names if name.startswith(incomplete))
+    matching = [name for name in names if name.startswith(incomplete)]
+    matching.sort()
     return matching[:MAXIMUM]
 
 

@@ -104,9 +104,8 @@ def _piped(model: type[Credential], plain: Mapping[str, str], text: str) -> Cred
     lines = text.splitlines()
     secrets = model.secret_fields()
     if len(lines) > len(secrets):
-        raise errors.InvalidInput(
-            f"{len(lines)} lines for {len(secrets)} secrets: {', '.join(secrets)}"
-        )
+        names = ", ".join(secrets)
+        raise errors.InvalidInput(f"{len(lines)} lines for {len(secrets)} secrets: {names}")
 
     typed = dict(zip(secrets, lines, strict=False))
     return model.from_fields({**plain, **typed})

@@ -60,9 +60,8 @@ def split_target(word: str, target: str | None = None) -> tuple[str, str | None]
             f'"{word}" has no target after the slash', hint=f"leave out the slash: {device}"
         )
     if target not in (None, name):
-        raise errors.InvalidInput(
-            f'"{word}" and "{target}" are two targets', hint=f"{device}/{name} or {device}/{target}"
-        )
+        choices = f"{device}/{name} or {device}/{target}"
+        raise errors.InvalidInput(f'"{word}" and "{target}" are two targets', hint=choices)
 
     return device, name
 

@@ -104,7 +104,6 @@ class LetterFilter:
 
     def _refuse_unknown_names(self, engine: Engine) -> None:
         """Raise NotFound if the filter's site or collector does not exist."""
-
         from poller.db.inventory import sites, targets
 
         if self.site:

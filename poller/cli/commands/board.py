@@ -66,7 +66,8 @@ def repair(as_json: render.Json = False) -> None:
 
     services = bootstrap.services()
     database(services)
-    board = Board(redis_client.connect(services.settings.broker_url, PATIENCE_S), services.keys)
+    client = redis_client.connect(services.settings.broker_url, PATIENCE_S)
+    board = Board(client, services.keys)
     now_ms = board.now_ms()
 
     def next_slot_ms(spec: TargetSpec) -> int:
@@ -78,6 +79,7 @@ def repair(as_json: render.Json = False) -> None:
     counts = {f"{fault}_mended": len(done.targets.get(fault, ())) for fault in _FAULTS}
     counts["sums_mended"] = done.sums
     _emit_event(services, now_ms, counts)
+
     samples = {f"{fault}_targets": ids[:SHOWN] for fault, ids in done.targets.items()}
     render.record("poller.board.repair/1", {**counts, **samples}, as_json)
 

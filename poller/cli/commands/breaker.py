@@ -179,7 +179,6 @@ def open_(
 
 def _targets(services: Services, words: Sequence[str]) -> dict[int, Target]:
     """The named targets by id. Raises NotFound."""
-
     from poller.cli.inventory.inventory_database import database
 
     return target_arguments.targets(database(services), words)

@@ -208,7 +208,6 @@ def _refuse_single_key(ring: Keyring) -> None:
 
 def _read(kind: str, username: str | None, field: list[str] | None) -> Credential:
     """The credential from the arguments and the typed or piped secret."""
-
     from poller.cli.arguments import secret_input
 
     plain = key_values.pairs(field or ())

@@ -83,7 +83,11 @@ def _chosen(found: Registry, names: Sequence[str]) -> list[Collector]:
     """The named collectors, else all that can discover. Raises InvalidInput for one that cannot."""
     from poller.collectors.api import Discovers
 
-    able = {name: each for name, each in found.collectors.items() if isinstance(each, Discovers)}
+    able = {}
+    for name, each in found.collectors.items():
+        if isinstance(each, Discovers):
+            able[name] = each
+
     for name in names:
         if found.get(name) and name not in able:
             raise errors.InvalidInput(
@@ -137,7 +141,6 @@ def _logins(
 
 def _suitable(collector: Collector, opened: Sequence[Login], options: Any) -> list[Login]:
     """The logins a collector can use; NO_LOGIN if it needs none."""
-
     from poller.collectors.api import needs_credential
 
     suitable = [login for login in opened if isinstance(login.credential, collector.credentials)]
@@ -198,11 +201,13 @@ def _add_command(address: str, suggested: Suggested) -> str:
     """The command that adds a device with the suggested target."""
     words = ["poller device add NAME", address]
     if suggested.credential:
-        words.append(f"--credential {shlex.quote(suggested.credential)}")
+        credential = shlex.quote(suggested.credential)
+        words.append(f"--credential {credential}")
 
     words.append(f"--collector {suggested.collector}")
     for key, value in suggested.options.items():
         assignment = f"{key}={option_text(value)}"
-        words.append(f"-o {shlex.quote(assignment)}")
+        quoted = shlex.quote(assignment)
+        words.append(f"-o {quoted}")
 
     return " ".join(words)

@@ -92,7 +92,9 @@ def _errors() -> list[dict[str, Any]]:
             hint = run_code.hint
         else:
             hint = f"the error says it after `try:`; the exit code is {kind.exit_code}"
-        items.append(_item("errors", kind.code, f"{kind.__name__}: {meaning}", hint))
+
+        text = f"{kind.__name__}: {meaning}"
+        items.append(_item("errors", kind.code, text, hint))
 
     return items
 

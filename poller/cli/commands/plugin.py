@@ -140,7 +140,6 @@ def _class_name(module: str) -> str:
 
 def _refuse_taken(name: str) -> None:
     """Raise AlreadyExists if an installed collector has this name."""
-
     from poller import plugins
 
     for point in plugins.points("poller.collectors")[0]:

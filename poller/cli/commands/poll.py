@@ -102,8 +102,9 @@ def _refuse_unserved(services: Services, chosen: Sequence[Target]) -> None:
     view = overview_reader.read(services.redis, services.keys)
 
     for unroutable in health.unroutable(view):
+        key = services.keys.urgent(unroutable.queue)
         with store_errors(services.redis):
-            scores: Any = services.redis.zmscore(services.keys.urgent(unroutable.queue), ids)
+            scores: Any = services.redis.zmscore(key, ids)
 
         for target, score in zip(chosen, scores, strict=True):
             if score is not None:

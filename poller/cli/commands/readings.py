@@ -91,10 +91,10 @@ def _show(
     engine: Engine, device: str, chosen: Sequence[Target], metric: str, limit: int, as_json: bool
 ) -> None:
     """Print the latest values, and a note for every target without any."""
-
     from poller.db.record import stored_readings
 
-    latest = stored_readings.latest(engine, [target.id for target in chosen])
+    ids = [target.id for target in chosen]
+    latest = stored_readings.latest(engine, ids)
     now_s = time.time()
 
     rows: list[dict[str, Any]] = []
@@ -110,6 +110,7 @@ def _show(
     render.listing("poller.readings/1", rows[:limit], _COLUMNS, as_json, **more)
     if as_json:
         return
+
     if not chosen:
         render.note(f"{device} has no targets: poller target add {device} --collector snmp")
     elif not rows and not unread:
@@ -117,7 +118,8 @@ def _show(
 
     for name in sorted(unread):
         path = f"{device}/{name}"
-        render.note(f"{path}: nothing has been read yet; poller runs {path} shows its polls")
+        text = f"nothing has been read yet; poller runs {path} shows its polls"
+        render.note(f"{path}: {text}")
 
     if len(rows) > limit:
         total = len(rows)

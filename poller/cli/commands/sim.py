@@ -135,7 +135,9 @@ def reporter(terminal: bool) -> Callable[[Activity], None]:
     before_mono = time.monotonic()
 
     def report(activity: Activity) -> None:
+        """Print the rates since the last report."""
         nonlocal before, before_mono
+
         now = time.monotonic()
         line = rates(before, activity, now - before_mono)
         before = activity

@@ -196,7 +196,6 @@ def _agent(address: str, options: SnmpOptions, timeout: str) -> Agent:
 
 async def _walk(agent: Agent, scopes: Sequence[OidScope], printer: ValuePrinter) -> None:
     """Print every value of the scopes as it arrives. Raises DeviceError."""
-
     from poller.collectors.snmp import terminal_session
 
     async with terminal_session.open_session(
@@ -211,7 +210,6 @@ async def _walk(agent: Agent, scopes: Sequence[OidScope], printer: ValuePrinter)
 
 async def _get(agent: Agent, oids: Sequence[str]) -> Mapping[str, Any]:
     """The values by OID; values that the agent lacks are absent. Raises DeviceError."""
-
     from poller.collectors.snmp import terminal_session
 
     async with terminal_session.open_session(

@@ -101,7 +101,6 @@ def _show(view: Overview, page: str) -> None:
 
 def _states(view: Overview) -> Text:
     """The numbers of targets by state, each with its glyph and colour."""
-
     from rich.text import Text
 
     utf8 = (sys.stdout.encoding or "").lower().startswith("utf")

@@ -137,6 +137,7 @@ def _targets(services: Services, ids: Sequence[int]) -> Mapping[int, PollTarget]
 
 
 def _item(each: TroubledTarget, target: PollTarget, view: Overview) -> dict[str, Any]:
+    """The JSON fields of a troubled target."""
     status = each.status
     now_ms = view.as_of_ms
     is_failing = status.state is State.FAILING

@@ -141,7 +141,6 @@ def _listed(
     device: str | None, collector: str | None, limit: int, after: tuple[str, str] | None
 ) -> list[Target]:
     """The targets of a device or of all devices, after the given one."""
-
     from poller.db.inventory import targets
 
     engine = inventory_database.database()

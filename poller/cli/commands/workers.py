@@ -25,8 +25,11 @@ def command(as_json: render.Json = False) -> None:
 
 
 def _item(worker: Worker, view: Overview) -> dict[str, Any]:
+    """The JSON fields of a worker."""
     is_running = health.running(worker, view)
     last_poll_ms = view.as_of_ms - worker.polled_ms
+    seen_ms = view.as_of_ms - worker.seen_ms
+
     return {
         "name": view.labels[worker.key],
         "state": "running" if is_running else "lost",
@@ -34,7 +37,7 @@ def _item(worker: Worker, view: Overview) -> dict[str, Any]:
         "started": instant(worker.started_ms),
         "last_poll": instant(worker.polled_ms),
         "last_poll_seconds": last_poll_ms // 1000 if worker.polled_ms else None,
-        "seen_seconds": (view.as_of_ms - worker.seen_ms) // 1000,
+        "seen_seconds": seen_ms // 1000,
         "polls": worker.polls,
         "batches": worker.in_flight,
         "slots": worker.slots,

@@ -58,7 +58,8 @@ async def discover_all(
     work = []
     for each in collectors:
         its_options = options.get(each.name)
-        work.append(_discover(address, each, its_options, logins[each.name], budget_s))
+        its_logins = logins[each.name]
+        work.append(_discover(address, each, its_options, its_logins, budget_s))
     return await asyncio.gather(*work)
 
 
@@ -102,9 +103,10 @@ async def _suggestions(
     try:
         return finding.result()
     except errors.DeviceError as error:
-        parts = (error.message, error.cause, error.hint)
-        texts = [poll_runner.scrub(text, credential) for text in parts]
-        raise errors.DeviceError(*texts) from None
+        message = poll_runner.scrub(error.message, credential)
+        cause = poll_runner.scrub(error.cause, credential)
+        hint = poll_runner.scrub(error.hint, credential)
+        raise errors.DeviceError(message, cause, hint) from None
 
 
 async def _find(collector: Any, poll: Poll) -> list[Suggested]:

@@ -206,7 +206,8 @@ def _cell(name: str, value: Any) -> str:
     if name == "options":
         return json.dumps(value, ensure_ascii=False) if value else ""
     if name == "requires":
-        return " ".join(f"{key}={word}" for key, word in value.items())
+        words = [f"{key}={word}" for key, word in value.items()]
+        return " ".join(words)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

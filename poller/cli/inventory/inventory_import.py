@@ -49,15 +49,18 @@ def import_file(
     registry = bootstrap.services().registry
     file = inventory_files.display_name(path)
     checker = RowChecker(file, registry, credential_rows.kinds(engine))
-    rows = [checker.check(raw) for raw in progress.track(raw_rows, len(raw_rows), "checking")]
+    tracked = progress.track(raw_rows, len(raw_rows), "checking")
+    rows = [checker.check(raw) for raw in tracked]
     problems += checker.problems
 
     if problems:
         misfits = imports.check(engine, rows, update=update)
-        problems += _unreported(checker.located(raw_rows, misfits), problems)
+        located = checker.located(raw_rows, misfits)
+        problems += _unreported(located, problems)
         raise _refusal(path, update, problems)
 
-    created = new_sites.missing(engine, [row.device.site for row in rows])
+    site_names = [row.device.site for row in rows]
+    created = new_sites.missing(engine, site_names)
     try:
         counts = imports.apply_import(engine, rows, update=update, dry_run=dry_run, notify=notify)
     except imports.Refused as refused:

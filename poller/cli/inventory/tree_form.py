@@ -57,6 +57,7 @@ def _json_items(text: str, start: int) -> Iterator[_Item]:
     while text[position] != "]":
         line += text.count("\n", counted_to, position)
         counted_to = position
+
         value, end = decoder.raw_decode(text, position)
         yield _Item(value, line)
         position = _skip_blank(text, end)
@@ -84,7 +85,8 @@ def read_yaml(text: str, file: str) -> ParsedFile:
         items = []
         for node in top.value:
             value = loader.construct_object(node, deep=True)
-            items.append(_Item(value, node.start_mark.line + 1, _lines(node)))
+            line = node.start_mark.line + 1
+            items.append(_Item(value, line, _lines(node)))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1

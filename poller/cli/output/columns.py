@@ -58,10 +58,12 @@ def moment(title: str, key: str) -> Column:
 
     def short(item: Item) -> str:
         at = item[key]
+        if at is None:
+            return ""
+        day = at.astimezone(UTC).date()
         today = datetime.now(UTC).date()
-        if at is None or at.astimezone(UTC).date() != today:
-            return plain(at)
-        return plain(at).partition("T")[2]
+        text = rfc3339(at)
+        return text.partition("T")[2] if day == today else text
 
     return Column(title, text, fit=Fit.WHOLE, short=short)
 

@@ -54,17 +54,17 @@ class LogLines:
         cpu = report["cpu_ms_per_poll"]
         board = report["board"]
 
+        median = f"{late['p50']:.0f} ms (median)"
+        p99 = f"{late['p99']:.0f} ms (p99)"
+        highest = f"{late['max']:.0f} ms (most)"
+        parts = f"beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f}"
+        rate = f"{report['polls_per_second']:.1f} polls/s"
+
         self.line(POLLER, _polls(report))
+        self.line(POLLER, f"late by {median}, {p99}, {highest}")
         self.line(
             POLLER,
-            f"late by {late['p50']:.0f} ms (median), {late['p99']:.0f} ms (p99), "
-            f"{late['max']:.0f} ms (most)",
-        )
-        self.line(
-            POLLER,
-            f"CPU per poll {cpu['total']:.2f} ms "
-            f"(beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f}), "
-            f"waiting included, at {report['polls_per_second']:.1f} polls/s",
+            f"CPU per poll {cpu['total']:.2f} ms ({parts}), waiting included, at {rate}",
         )
         self.line(POLLER, f"lost {board['lost']}, doubled {board['doubled']}")
 

@@ -40,7 +40,6 @@ def _lines(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
 
 def _bar(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
     """Show a bar once the work takes longer than a second."""
-
     from rich.progress import Progress
 
     started_mono = time.monotonic()

@@ -64,7 +64,8 @@ def _spoken(item: Item, columns: Sequence[Column]) -> str:
     for each in columns:
         text = each.text(item)
         if text:
-            parts.append(f"{each.title.lower()}: {text}")
+            title = each.title.lower()
+            parts.append(f"{title}: {text}")
     return "; ".join(parts)
 
 
@@ -118,7 +119,8 @@ def error(failure: errors.PollerError) -> None:
         _json_error(failure, details)
         return
 
-    _paint(f"error[{failure.code}]", f": {redact_url(failure.message)}")
+    message = redact_url(failure.message)
+    _paint(f"error[{failure.code}]", f": {message}")
     for detail in details:
         sys.stderr.write(f"  {redact_url(str(detail))}\n")
 
@@ -130,6 +132,7 @@ def error(failure: errors.PollerError) -> None:
 
 
 def _json_error(failure: errors.PollerError, details: Sequence[Any]) -> None:
+    """Print an error as one JSON object on stderr."""
     body: dict[str, Any] = {
         "code": failure.code,
         "message": failure.message,
@@ -154,11 +157,13 @@ def _jsonable(value: Any) -> Any:
 
 
 def _table(items: Sequence[Item], columns: Sequence[Column]) -> None:
+    """Print a table, and a note that names the columns left out."""
     from poller.cli.output import table
 
     left_out = table.draw(items, columns, console())
     if left_out:
-        note(f"no room for {', '.join(left_out)}: a wider terminal or --json shows all")
+        titles = ", ".join(left_out)
+        note(f"no room for {titles}: a wider terminal or --json shows all")
 
 
 def console(stderr: bool = False) -> Console:

@@ -44,9 +44,8 @@ def _open(home: Path) -> int:
         home.chmod(0o700)
         return os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise errors.InvalidSetting(
-            f"home: {error.strerror}: {error.filename}", hint="set POLLER_HOME"
-        ) from None
+        reason = f"{error.strerror}: {error.filename}"
+        raise errors.InvalidSetting(f"home: {reason}", hint="set POLLER_HOME") from None
 
 
 def publish(home: Path, settings: Mapping[str, object]) -> None:

@@ -143,6 +143,7 @@ class Child:
             text = line.rstrip()
             if not text:
                 continue
+
             if self._log is not None:
                 message = {"msg": text.replace("%", "%%"), "args": None}
                 self._log.emit(logging.makeLogRecord(message))
@@ -157,6 +158,7 @@ class Supervisor:
     """
 
     def __init__(self, logs: Path | None, print_line: PrintLine, patience_s: float = 0.0) -> None:
+        """Start with no role. `logs` is the folder of the roles' log files, if there is one."""
         self.children: list[Child] = []
         self._logs = logs
         self._print_line = print_line
@@ -168,7 +170,8 @@ class Supervisor:
 
     def add(self, role: Role) -> Child:
         """Start a role and keep it running."""
-        child = Child(role, self._log_file(role.name), self._print_line)
+        log = self._log_file(role.name)
+        child = Child(role, log, self._print_line)
         self.children.append(child)
         child.start()
         return child
@@ -292,7 +295,8 @@ class Supervisor:
 
         child.restart_mono = now + pause
         if not self.all_misconfigured(any_role):  # otherwise the caller ends with an error
-            self._note(f"{child.role.name} {reason}; starting it again in {pause:g} s")
+            plan = f"starting it again in {pause:g} s"
+            self._note(f"{child.role.name} {reason}; {plan}")
 
     def _note(self, text: str) -> None:
         self._print_line("poller", text)

@@ -45,7 +45,8 @@ def cpu_ms(pid: int) -> float:
     except OSError:
         return 0.0
 
-    user, system = int(fields[11]), int(fields[12])
+    user = int(fields[11])
+    system = int(fields[12])
     return (user + system) * _TICK_MS
 
 
