@@ -18,7 +18,7 @@ from poller.cli.arguments.target_arguments import split_target
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, instant, moment, one_line
-from poller.domain.record.event_kinds import Event, Kind, EventFilter
+from poller.domain.record.event_kinds import Event, EventFilter, Kind
 from poller.presentation import event_json
 from poller.state.cluster import event_stream
 
