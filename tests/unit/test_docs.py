@@ -1,4 +1,4 @@
-"""The reference says what the program does. `UPDATE_DOCS=1 pytest tests/unit/test_docs.py` writes it anew."""
+"""The reference pages equal the program. `UPDATE_DOCS=1 pytest tests/unit/test_docs.py` rewrites them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_every_redis_key_is_documented() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    """By name; `--help` tells the rest."""
+    """The page lists every command with its help."""
     rows = [f"| `poller {b.name}` | {b.help} |\n" for b in Root.branches]
     head = "# Commands\n\n`poller COMMAND --help` tells the rest. `--json` gives one JSON object where a command lists or shows.\n\n"
     check("commands.md", head + "| command | what it does |\n|---|---|\n" + "".join(rows))

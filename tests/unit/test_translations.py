@@ -1,4 +1,4 @@
-"""Every exception of every client library has a place in one table; an upgrade that grows one fails here."""
+"""Every exception of every client library is in one table; a new one fails a test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.library_exceptions import defined_by
 
 Table = Mapping[Any, type[errors.PollerError]]
 
-#: Package, the parts of it that we never call, what else its exceptions claim to be from, and our table.
+#: Package, its parts that are never called, other modules its exceptions name, and our table.
 LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
     ("gufo.snmp", (), ("_fast",), gufo_engine._TRANSLATION),
     ("librouteros", (), (), routeros._TRANSLATION),
@@ -83,8 +83,8 @@ ROWS = [
 @pytest.mark.parametrize(
     ("exception", "table"), ROWS, ids=[f"{k.__module__}.{k.__name__}" for k, _ in ROWS]
 )
-def test_it_is_in_the_table_itself(exception: type[BaseException], table: Table) -> None:
-    """Not only by its base class: somebody must have decided."""
+def test_an_exception_is_in_the_table_itself(exception: type[BaseException], table: Table) -> None:
+    """The entry of a base class is not enough: each class needs a decision."""
     assert exception in table
     assert issubclass(table[exception], errors.PollerError)
 
@@ -98,7 +98,7 @@ def test_a_trap_survives_every_exception_of_its_codec(package: str) -> None:
 
 @pytest.mark.parametrize("module", [psycopg.errors, sqlite3], ids=["psycopg", "sqlite3"])
 def test_every_error_of_a_database_driver_is_in_a_table(module: Any) -> None:
-    """By the class of its SQLSTATE, or else by the name all drivers share."""
+    """The key is the class of the SQLSTATE, or the class name that all drivers share."""
     kinds = [
         kind
         for _, kind in inspect.getmembers(module, inspect.isclass)
@@ -137,7 +137,7 @@ def test_every_error_of_a_database_driver_is_in_a_table(module: Any) -> None:
     ],
 )
 def test_redis_kinds(error: Exception, kind: type[errors.StoreError]) -> None:
-    """Worth another try, or refused for good."""
+    """A Redis error is transient, or it is final."""
     found = redis_failures.translate(error, "10.0.0.1:6379/0")
     assert type(found) is kind
     assert str(error) in str(found)
@@ -153,7 +153,7 @@ def test_redis_kinds(error: Exception, kind: type[errors.StoreError]) -> None:
     ],
 )
 def test_broker_kinds(error: Exception, kind: type[errors.PollerError]) -> None:
-    """Whatever publishing raises, kombu's own or from beneath it, leaves as one of ours."""
+    """Each error of publishing becomes an error of the tree."""
     with pytest.raises(kind) as caught, publish_errors.broker_errors():
         raise error
     assert type(caught.value) is kind
@@ -161,7 +161,7 @@ def test_broker_kinds(error: Exception, kind: type[errors.PollerError]) -> None:
 
 
 def test_a_library_without_the_cipher_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator's installation lacks something; the text names the credential and quotes nothing."""
+    """The message names the credential and quotes no secret."""
     ring = vault.Keyring([bytes(range(32))])
     sealed = ring.seal("hunter22", "core")
 

@@ -1,4 +1,4 @@
-"""When does a breaker open, for how long, and what closes it?"""
+"""The circuit breaker: when it opens, for how long, and what closes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RULES = Rules(by_code={"auth_failed": Rule(1, 900_000, 900_000)}, jitter=0.1)
 
 
 def after_failures(number: int, code: str = "timeout", chance: float = 0.0) -> Breaker:
-    """A target that failed so many times in a row, each time as soon as it was asked."""
+    """The breaker after `number` failures in a row, each at the earliest probe."""
     state, now = CLOSED, NOW
     for failures in range(1, number + 1):
         now = max(now, state.probe_ms)
@@ -25,11 +25,20 @@ def after_failures(number: int, code: str = "timeout", chance: float = 0.0) -> B
 
 @pytest.mark.parametrize(
     ("failures", "trips", "wait_s"),
-    [(1, 0, None), (4, 0, None), (5, 1, 30), (6, 2, 60), (7, 3, 120), (9, 5, 480), (10, 6, 900), (55, 51, 900),
-     (10_000, 9_996, 900)],
-)  # fmt: skip
+    [
+        (1, 0, None),
+        (4, 0, None),
+        (5, 1, 30),
+        (6, 2, 60),
+        (7, 3, 120),
+        (9, 5, 480),
+        (10, 6, 900),
+        (55, 51, 900),
+        (10_000, 9_996, 900),
+    ],
+)
 def test_the_wait_doubles_up_to_its_cap(failures: int, trips: int, wait_s: int | None) -> None:
-    """From the fifth failure on, and right at the 55th and the ten thousandth as well."""
+    """The first wait follows the fifth failure; the 55th and the 10,000th are capped."""
     state = after_failures(failures)
     assert state.trips == trips
     if wait_s is None:
@@ -58,16 +67,16 @@ def test_a_refused_credential_opens_at_once_and_for_long() -> None:
     assert (state.trips, state.probe_ms) == (1, NOW + 900_000)
 
 
-def test_nobody_asks_before_the_probe_and_one_may_then() -> None:
-    """Closed, open, half-open."""
+def test_a_breaker_is_open_until_its_probe_and_half_open_then() -> None:
+    """A breaker is closed, then open until its probe, then half-open."""
     state = after_failures(5)
     assert circuit_breaker.state_at(CLOSED, NOW) is BreakerState.CLOSED
     assert circuit_breaker.state_at(state, NOW + 29_999) is BreakerState.OPEN
     assert circuit_breaker.state_at(state, NOW + 30_000) is BreakerState.HALF_OPEN
 
 
-def test_a_good_answer_closes_it() -> None:
-    """However long it was open."""
+def test_a_good_poll_closes_it() -> None:
+    """The number of failed probes makes no difference."""
     assert circuit_breaker.record(after_failures(300), 0, "", NOW, RULES, 0.5) == CLOSED
 
 
@@ -90,23 +99,23 @@ def test_the_wait_is_never_zero_and_never_beyond_the_cap(
 
 
 def test_packed_and_unpacked_it_is_the_same() -> None:
-    """And what is not a breaker is refused."""
+    """Values that are not those of a breaker raise an error."""
     state = after_failures(7)
     assert circuit_breaker.unpack(state.pack()) == state
     with pytest.raises((TypeError, ValueError)):
         circuit_breaker.unpack([1, "x"])
 
 
-def test_what_took_its_worker_along_is_left_alone_at_once() -> None:
-    """For as long as any other at first: the worker's other targets are polled before it is asked again."""
+def test_a_target_whose_worker_died_has_an_open_breaker_at_once() -> None:
+    """The first wait is the usual one, so the worker's other targets are polled first."""
     rules = policies.breaker_rules(Settings())
     opened = circuit_breaker.record(CLOSED, 1, error_codes.WORKER_DIED, NOW, rules, 0.0)
     assert (opened.trips, opened.probe_ms - NOW) == (1, 30_000)
 
 
 @pytest.mark.parametrize("code", [error_codes.DOWN, error_codes.UNWELL])
-def test_what_a_probe_finds_is_news_after_two_in_a_row_and_is_never_waited_with(code: str) -> None:
-    """However long it lasts: it is looked at again at the next slot."""
+def test_the_second_finding_opens_the_breaker_without_a_wait(code: str) -> None:
+    """A finding never causes a wait, however long it lasts."""
     rules = policies.breaker_rules(Settings())
     assert circuit_breaker.record(CLOSED, 1, code, NOW, rules, 0.5) == CLOSED
     for failures in (2, 3, 1000):
@@ -117,6 +126,6 @@ def test_what_a_probe_finds_is_news_after_two_in_a_row_and_is_never_waited_with(
         assert circuit_breaker.state_at(opened, NOW) is BreakerState.HALF_OPEN
 
 
-def test_an_operator_who_wants_breakers_to_open_at_once_gets_that_of_findings_too() -> None:
+def test_a_setting_of_one_failure_holds_for_findings_too() -> None:
     rules = policies.breaker_rules(Settings(breaker_failures=1))
     assert circuit_breaker.record(CLOSED, 1, error_codes.DOWN, NOW, rules, 0.5).trips == 1

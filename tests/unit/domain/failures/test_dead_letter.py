@@ -1,4 +1,4 @@
-"""Which failures need a person?"""
+"""Dead letters: failures that need an operator."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def failed(code: str) -> Outcome:
         (Outcome(Result.REFUSED, "options_invalid"), CLOSED, Reason.NOT_POLLABLE),
     ],
 )
-def test_only_what_a_person_can_mend_is_parked(
+def test_only_a_failure_that_needs_an_operator_is_a_dead_letter(
     outcome: Outcome, breaker: Breaker, expected: Reason | None
 ) -> None:
-    """A device that is down is not: its breaker waits for it."""
+    """A device that is down is no dead letter: its breaker waits."""
     assert dead_letter.reason(outcome, breaker, NOW, LIMIT) is expected
 
 
-def test_a_letter_stays_one_until_its_target_answers() -> None:
-    """Also when a person closed its breaker or edited its device meanwhile, and the next poll fails otherwise."""
+def test_a_dead_letter_stays_one_until_its_target_responds() -> None:
+    """A reset breaker or an edited device does not clear the letter."""
     assert (
         dead_letter.reason(failed("timeout"), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED)
         is Reason.AUTH_FAILED

@@ -64,7 +64,7 @@ def code_expressions() -> Iterator[tuple[str, ast.expr]]:
 
 
 def is_of_the_list(value: ast.expr) -> bool:
-    """`error_codes.X`, `error_codes.TABLE[x].code`, `x.error_code`, or a function that returns them."""
+    """`error_codes.X`, `error_codes.TABLE[x].code`, `x.error_code`, or a call that returns one."""
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
         return all(map(is_of_the_list, returned_by(value.func.id)))
     if isinstance(value, ast.IfExp):
@@ -134,8 +134,8 @@ class Plugin:
     ],
     ids=["own code", "own code in a part", "unspecific", "bug", "rubbish"],
 )
-def test_a_plugin_cannot_add_one(item: Any, code: str) -> None:
-    """Its error gets the code of the nearest class of our tree."""
+def test_a_plugin_cannot_add_a_code(item: Any, code: str) -> None:
+    """A plugin's error gets the code of the nearest class of the tree."""
 
     async def polled() -> str:
         deadline = asyncio.get_running_loop().time() + 5

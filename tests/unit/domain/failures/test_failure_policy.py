@@ -1,4 +1,4 @@
-"""The consequences of every error code: retry, breaker and dead letter, with the default settings."""
+"""The consequences of every error code with the default settings."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_when_a_failed_poll_opens_the_breaker(code: str, expected: Expected) -> 
 
 @pytest.mark.parametrize(("code", "expected"), FAILED.items(), ids=list(FAILED))
 def test_how_long_a_failed_probe_keeps_the_breaker_open(code: str, expected: Expected) -> None:
-    """Also after a failure that opens no breaker: the probe was no success."""
+    """A failure that opens no breaker does not close one either."""
     again = breaker_after(Breaker(1, NOW - 1, NOW), 6, code)
     assert again == Breaker(2, NOW - 1, NOW + expected.second_ms)
 

@@ -1,4 +1,4 @@
-"""What crashes, suspicions and stuck threads say of a collector."""
+"""The trust in a collector after crashes, suspicions and stuck threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def after(*doubts: tuple[int, Cause, int]) -> Record:
 
 
 def test_one_crash_isolates_and_the_third_within_the_window_quarantines() -> None:
-    """With the text of the last one, and the instant of each change."""
+    """The record has the text of the last crash and the instant of each change."""
     assert after((10, Cause.CRASH, 1)).trust is Trust.ISOLATED
     assert after((10, Cause.CRASH, 1), (20, Cause.CRASH, 2)).trust is Trust.ISOLATED
     third = after((10, Cause.CRASH, 1), (20, Cause.CRASH, 2), (30, Cause.CRASH, 3))
@@ -36,18 +36,18 @@ def test_crashes_beyond_the_window_are_forgotten() -> None:
 
 
 def test_more_crashes_leave_a_quarantine_as_it_is() -> None:
-    """Those of workers that did not know yet."""
+    """Workers that have not read the quarantine yet may still report crashes."""
     many = after(*((at_ms, Cause.CRASH, 1) for at_ms in (1, 2, 3, 4)))
     assert (many.quarantined_ms, len(many.crashes_ms)) == (3, 4)
 
 
-def test_workers_that_may_have_been_killed_from_outside_prove_nothing() -> None:
+def test_suspicions_of_different_targets_prove_nothing() -> None:
     """A third of the fleet killed at once, with the code of any target running, changes nothing."""
     assert after(*((1, Cause.SUSPICION, target_id) for target_id in range(100))).trust is Trust.OK
 
 
-def test_twice_the_same_target_is_no_accident_and_still_no_crash() -> None:
-    """It is isolated, where the truth comes out, and never quarantined for it."""
+def test_two_suspicions_of_one_target_isolate_and_are_no_crash() -> None:
+    """Two suspicions isolate a collector; no number of them quarantines it."""
     assert after((1, Cause.SUSPICION, 7), (2, Cause.SUSPICION, 7)).trust is Trust.ISOLATED
     assert after((1, Cause.SUSPICION, 7), (1_002, Cause.SUSPICION, 7)).trust is Trust.OK
     assert after(*((at_ms, Cause.SUSPICION, 7) for at_ms in range(50))).trust is Trust.ISOLATED
@@ -59,7 +59,7 @@ def test_threads_that_hang_isolate_and_never_quarantine() -> None:
 
 
 def test_a_record_is_stored_and_read_again() -> None:
-    """What somebody else wrote there counts as nothing."""
+    """A text of another form is an empty record."""
     found = after((1, Cause.SUSPICION, 7), (10, Cause.CRASH, 1))
     assert quarantine.unpack(found.pack()) == found
     for text in ("", "[]", "{}", '{"crashes_ms": 3}', "null", '{"crashes_ms": ["x"]}'):

@@ -1,4 +1,4 @@
-"""When is a failed poll tried again, and how many may be?"""
+"""Retries: which failures get one, and the budget for all of them."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ TIMEOUT = Outcome(Result.FAILED, "timeout")
         (Outcome(Result.REFUSED, "timeout"), 0, 0, 60_000, False),
     ],
 )
-def test_tries_are_few_and_over_before_half_the_interval(
+def test_retries_are_few_and_end_within_half_the_interval(
     outcome: Outcome, attempt: int, spent_ms: int, interval_ms: int, expected: bool
 ) -> None:
-    """Only what may pass by itself is tried again."""
+    """Only transient failures are retried."""
     assert retry.is_worthwhile(outcome, attempt, spent_ms, 5_000, interval_ms, Limits()) is expected
 
 
 def test_the_wait_doubles_and_is_capped() -> None:
-    """Exponential, whatever the number."""
+    """The back-off is exponential for any number of attempts."""
     limits = Limits(tries=99, base_s=1.0, cap_s=8.0)
     assert [limits.longest_wait_ms(n) for n in (0, 1, 2, 3, 4, 98)] == [
         1_000,
@@ -55,7 +55,7 @@ def test_the_wait_doubles_and_is_capped() -> None:
 
 @pytest.mark.parametrize(("failure", "seconds"), [(1, 1), (5, 16), (55, 60), (10_000, 60)])
 def test_the_wait_is_right_at_any_failure(failure: int, seconds: int) -> None:
-    """By the settings' numbers; Celery draws from 0 to that, as tasks/poll.py asks it to."""
+    """Celery draws a wait from 0 to the longest wait of the settings."""
     limits = policies.retry_limits(Settings())
     assert limits.longest_wait_ms(failure - 1) == seconds * 1000
     numbers = (int(limits.base_s), failure - 1, int(limits.cap_s))
@@ -63,8 +63,8 @@ def test_the_wait_is_right_at_any_failure(failure: int, seconds: int) -> None:
     assert 0 <= min(drawn) <= max(drawn) <= get_exponential_backoff_interval(*numbers) == seconds
 
 
-def test_an_outage_cannot_turn_into_a_storm() -> None:
-    """A hundred thousand failures in a row: a tenth of them, and what was saved, is tried again."""
+def test_an_outage_causes_no_storm_of_retries() -> None:
+    """Of 100,000 failures in a row, a tenth and the saved tokens are retried."""
     budget, tries = Budget(), 0
     for _ in range(1_000):
         budget = budget.earn(100)

@@ -1,4 +1,4 @@
-"""When is a site dark, who asks for it, and when is it back?"""
+"""Site outages: when a site is dark, its canaries, and its recovery."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ LIMITS = Limits()
         (10_000, 9_999, True),
     ],
 )
-def test_a_site_is_dark_when_most_of_its_polls_find_nobody(
+def test_a_site_is_dark_when_most_of_its_polls_find_no_device(
     polls: int, dark: int, expected: bool
 ) -> None:
-    """And when there are enough of them to be sure."""
+    """A few polls prove nothing."""
     assert site_outage.is_dark(Window(polls, dark), LIMITS) is expected
 
 
-def test_a_short_window_tells_it_before_a_long_one() -> None:
-    """A minute that was good until just now hides it; a small site has enough polls only in a minute."""
+def test_a_short_window_shows_an_outage_before_a_long_one() -> None:
+    """A good minute hides a new outage; a small site has enough polls in a minute only."""
     assert site_outage.first_dark([Window(40, 38, 20), Window(200, 38)], LIMITS) == Window(
         40, 38, 20
     )
@@ -43,10 +43,10 @@ def test_a_short_window_tells_it_before_a_long_one() -> None:
 
 
 @given(st.integers(1, 2**40), st.integers(1_000, 86_400_000), st.integers(NOW, NOW + 86_400_000))
-def test_a_target_of_a_site_that_is_back_waits_its_interval_or_a_minute_at_most(
+def test_a_target_of_a_recovered_site_waits_its_interval_or_a_minute_at_most(
     target_id: int, interval_ms: int, now_ms: int
 ) -> None:
-    """And if its interval is shorter than a minute, its next slot, so that it is not polled twice."""
+    """A target with a shorter interval waits for its next slot."""
     at_ms = site_outage.return_ms(target_id, interval_ms, now_ms)
     assert now_ms < at_ms <= now_ms + min(interval_ms, slots.RESUME_WITHIN_MS)
     if interval_ms <= slots.RESUME_WITHIN_MS:
@@ -57,15 +57,15 @@ def test_a_target_of_a_site_that_is_back_waits_its_interval_or_a_minute_at_most(
     ("good", "asked", "expected"),
     [(0, 3, False), (1, 3, False), (2, 3, True), (1, 2, True), (1, 1, True), (0, 0, False)],
 )
-def test_half_of_the_canaries_bring_it_back(good: int, asked: int, expected: bool) -> None:
-    """An answer from before they were asked proves nothing."""
+def test_half_of_the_canaries_prove_the_recovery(good: int, asked: int, expected: bool) -> None:
+    """A good poll from before the probe proves nothing."""
     outage = Outage("west", 1, NOW - 90_000, NOW, tuple(range(asked)))
     statuses = [Status(ok_ms=NOW + 5)] * good + [Status(ok_ms=NOW - 1)] * (asked - good)
     assert site_outage.has_recovered(outage, statuses) is expected
 
 
-def test_canaries_are_asked_twice_a_minute() -> None:
-    """Also after the clock was set back."""
+def test_canaries_are_polled_twice_a_minute() -> None:
+    """A clock that was set back does not delay the probe."""
     outage = Outage("west", 1, NOW, NOW)
     assert not site_outage.is_probe_due(outage, NOW + 29_999, LIMITS)
     assert site_outage.is_probe_due(outage, NOW + 30_000, LIMITS)
@@ -73,7 +73,7 @@ def test_canaries_are_asked_twice_a_minute() -> None:
 
 
 def test_canaries_are_different_targets_of_the_site() -> None:
-    """As many as there are, if these are fewer."""
+    """A small site has fewer canaries."""
     assert site_outage.next_canaries([7, 8, 9, 10], [0.0, 0.999, 0.5], LIMITS) == (7, 10, 9)
     assert site_outage.next_canaries([7], [0.3, 0.3, 0.3], LIMITS) == (7,)
     assert site_outage.next_canaries([], [0.3, 0.3, 0.3], LIMITS) == ()

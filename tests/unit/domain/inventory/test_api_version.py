@@ -40,7 +40,7 @@ def test_the_newest_that_both_know_is_used(
         ),
     ],
 )
-def test_none_in_common_says_what_to_do(stated: object, text: str, hint: str) -> None:
+def test_no_common_version_has_a_hint(stated: object, text: str, hint: str) -> None:
     with pytest.raises(NotServed) as raised:
         api_version.choose(stated, TWO, "collector")
     assert (raised.value.message, raised.value.hint) == (text, hint)
@@ -60,7 +60,7 @@ def test_anything_else_is_refused_by_name(stated: object) -> None:
         api_version.span(stated)
 
 
-def test_what_will_end_is_told_with_the_release_that_ends_it() -> None:
+def test_a_version_that_ends_has_a_notice_with_the_release() -> None:
     assert api_version.notice(2, TWO, "collector") == ""
     assert api_version.notice(1, TWO, "collector") == (
         "it uses collector API 1, which poller 3.0 will not serve any more"

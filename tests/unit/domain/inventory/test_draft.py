@@ -51,7 +51,7 @@ def test_every_wrong_field_is_reported_at_once() -> None:
 
 
 def test_a_device_needs_a_name() -> None:
-    """Said once, whether it is missing or bad."""
+    """A missing or invalid name is one problem."""
     assert [p.field for p in draft.device({})[1]] == ["name"]
     assert [p.field for p in draft.device({"name": ""})[1]] == ["name"]
 
@@ -62,14 +62,14 @@ def test_a_target_is_called_like_its_collector_unless_named() -> None:
     assert draft.target({"collector": "snmp", "name": "fast"}, anything)[0].name == "fast"
 
 
-def test_options_are_judged_by_the_collector() -> None:
-    """Its own words reach the operator."""
+def test_the_collector_checks_its_options() -> None:
+    """The collector's message reaches the operator."""
     _, problems = draft.target({"collector": "snmp", "options": {"prt": 1}}, refusing)
     assert problems == [draft.Problem("options", 'collector snmp: unknown option "prt"')]
 
 
 def test_an_unknown_collector_is_a_problem_of_the_collector() -> None:
-    """Not of its options."""
+    """The problem names the field collector, not options."""
 
     def unknown(collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         raise draft.UnknownCollector(f'unknown collector "{collector}"', "", "installed: snmp")
@@ -86,11 +86,12 @@ def test_times_are_checked_alone_and_together() -> None:
     assert [p.field for p in problems] == ["timeout"]
 
 
-def test_an_unknown_field_is_told_what_there_is() -> None:
+def test_the_hint_for_an_unknown_field_lists_the_fields() -> None:
     """Targets are a field of a device in a file; the nearest name comes first."""
     [problem] = draft.device({"name": "a", "target": []})[1]
     assert problem.hint == (
-        "did you mean targets? it takes name, address, site, credential, tags, requires, enabled, targets"
+        "did you mean targets? it takes name, address, site, credential, tags, requires,"
+        " enabled, targets"
     )
     [problem] = draft.target({"intervall": "5m"}, anything)[1]
     assert problem.hint.startswith("did you mean interval? it takes name, collector, ")
@@ -98,7 +99,7 @@ def test_an_unknown_field_is_told_what_there_is() -> None:
 
 
 def test_the_fields_of_an_adaptive_target() -> None:
-    """As they are written, checked alone and together."""
+    """The fields are checked alone and together."""
     fields = {
         "collector": "snmp",
         "policy": "adaptive",
@@ -121,8 +122,8 @@ def test_the_fields_of_an_adaptive_target() -> None:
     assert [p.field for p in draft.target({"min": "5m", "max": "5s"}, anything)[1]] == ["min"]
 
 
-def test_a_staleness_source_is_judged_by_who_knows_them() -> None:
-    """When the target is saved, not when it is polled."""
+def test_the_staleness_source_is_checked_by_the_callable() -> None:
+    """The check is part of saving the target, not of polling it."""
 
     def unknown(name: str) -> str:
         raise errors.InvalidInput(f'unknown staleness source "{name}"', hint="installed: age")
@@ -134,7 +135,7 @@ def test_a_staleness_source_is_judged_by_who_knows_them() -> None:
 
 
 def test_a_draft_carries_the_defaults_of_its_collector() -> None:
-    """For the moment when it turns out to be new."""
+    """The database applies them when the target is new."""
     declared = Defaults(Schedule(Policy.ADAPTIVE, 30_000))
     known = {"snmp": declared, None: Defaults()}
     assert (
@@ -156,7 +157,7 @@ def test_flags_in_all_spellings(raw: object, expected: bool) -> None:
 
 
 def test_the_first_problem_is_raised_for_single_commands() -> None:
-    """With its hint."""
+    """The error has the hint of the problem."""
     with pytest.raises(errors.InvalidInput, match="bad") as caught:
         draft.raise_first([draft.Problem("x", "bad", "do better"), draft.Problem("y", "worse")])
     assert caught.value.hint == "do better"

@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Durations as operators write them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,20 @@ from poller.domain.inventory import duration
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("60s", 60_000), ("5m", 300_000), ("1h30m", 5_400_000), (90, 90_000), ("90", 90_000), (1.5, 1_500),
-     ("1.5s", 1_500), ("500ms", 500), ("1d", 86_400_000), ("0", 0), (" 5s ", 5_000)],
-)  # fmt: skip
+    [
+        ("60s", 60_000),
+        ("5m", 300_000),
+        ("1h30m", 5_400_000),
+        (90, 90_000),
+        ("90", 90_000),
+        (1.5, 1_500),
+        ("1.5s", 1_500),
+        ("500ms", 500),
+        ("1d", 86_400_000),
+        ("0", 0),
+        (" 5s ", 5_000),
+    ],
+)
 def test_what_is_understood(text: str | float, expected: int) -> None:
     """Bare numbers are seconds."""
     assert duration.parse_ms(text) == expected
@@ -28,12 +39,18 @@ def test_a_formatted_duration_is_read_back(milliseconds: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "hint"),
-    [("5 min", "write 5m or 300s"), ("2 hours", "write 2h or 7200s"), ("10 sec", "write 10s"),
-     ("5x", "write 60s, 5m or 1h30m"),
-     ("", "write 60s, 5m or 1h30m"), ("-5s", "write 60s, 5m or 1h30m"), ("5m 3", "write 60s, 5m or 1h30m")],
-)  # fmt: skip
-def test_what_is_not_understood_is_answered_with_the_right_form(text: str, hint: str) -> None:
-    """The hint is what the person meant, where that can be told."""
+    [
+        ("5 min", "write 5m or 300s"),
+        ("2 hours", "write 2h or 7200s"),
+        ("10 sec", "write 10s"),
+        ("5x", "write 60s, 5m or 1h30m"),
+        ("", "write 60s, 5m or 1h30m"),
+        ("-5s", "write 60s, 5m or 1h30m"),
+        ("5m 3", "write 60s, 5m or 1h30m"),
+    ],
+)
+def test_an_invalid_duration_has_a_hint_with_the_right_form(text: str, hint: str) -> None:
+    """The hint has the right form of the input where it is clear."""
     with pytest.raises(errors.InvalidInput, match="is not a duration") as caught:
         duration.parse_ms(text)
     assert caught.value.hint == hint

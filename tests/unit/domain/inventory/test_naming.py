@@ -1,4 +1,4 @@
-"""Names, addresses, tags and requirements: what passes, and what is said of the rest."""
+"""Names, addresses, tags and requirements: valid forms and messages for the others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,21 @@ def test_names_that_pass(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("", "empty"), ("a b", "a blank"), ("a/b", '"/"'), ("a\x00b", "unprintable"), ("a\nb", "a blank"),
-     ("a" * 201, "201"),
-     ("-a", "starts with -"), ("a\\b", '"'), (7, "must be text"), (None, "must be text")],
-)  # fmt: skip
-def test_names_that_do_not(text: object, reason: str) -> None:
-    """The text says what is wrong, on one printable line."""
+    [
+        ("", "empty"),
+        ("a b", "a blank"),
+        ("a/b", '"/"'),
+        ("a\x00b", "unprintable"),
+        ("a\nb", "a blank"),
+        ("a" * 201, "201"),
+        ("-a", "starts with -"),
+        ("a\\b", '"'),
+        (7, "must be text"),
+        (None, "must be text"),
+    ],
+)
+def test_invalid_names(text: object, reason: str) -> None:
+    """The message names the fault in one printable line."""
     with pytest.raises(errors.InvalidInput, match=reason) as caught:
         naming.checked_name(text)
     assert caught.value.message.isprintable()
@@ -40,10 +49,21 @@ def test_addresses_that_pass(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("10.0.0.300", "looks like an IPv4"), ("http://sw1", "scheme"), ("10.0.0.1:161", "port"), ("[::1]", "brackets"),
-     ("a b", "letters"), ("-a.example", "letters"), ("a..b", "letters"), ("1.2.3", "looks like an IPv4"), ("", "empty"),
-     ("x" * 64 + ".example", "letters"), ("10.0.0.0/24", "letters"), (5, "empty")],
-)  # fmt: skip
+    [
+        ("10.0.0.300", "looks like an IPv4"),
+        ("http://sw1", "scheme"),
+        ("10.0.0.1:161", "port"),
+        ("[::1]", "brackets"),
+        ("a b", "letters"),
+        ("-a.example", "letters"),
+        ("a..b", "letters"),
+        ("1.2.3", "looks like an IPv4"),
+        ("", "empty"),
+        ("x" * 64 + ".example", "letters"),
+        ("10.0.0.0/24", "letters"),
+        (5, "empty"),
+    ],
+)
 def test_addresses_that_do_not(text: object, reason: str) -> None:
     """Rubbish is refused when it is typed, not when it is polled."""
     with pytest.raises(errors.InvalidInput) as caught:
@@ -53,7 +73,7 @@ def test_addresses_that_do_not(text: object, reason: str) -> None:
 
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3))
 def test_requirements_never_confuse_queues(pairs: dict[str, str]) -> None:
-    """What passes can be read back from the queue's name without doubt."""
+    """Valid requirements can be parsed from the queue's name."""
     try:
         checked = naming.parse_requirements(pairs)
     except errors.InvalidInput:
@@ -64,14 +84,26 @@ def test_requirements_never_confuse_queues(pairs: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["a"], '"a" is not of the form'), (["=b"], "key is empty"), (["a="], "value is empty"),
-     (["a=b c"], "value contains a blank"), (["a=b;c=d"], 'value contains ";"'), (["a=1", "a=2"], '"a" is given twice'),
-     (["a=b,c"], 'value contains ","'), (["a=b=c"], 'value contains "="'), (["\u00e4=b"], 'key contains "\u00e4"'),
-     (["a=\x07"], "unprintable"), (["a=b\n"], "value contains a blank"), (["a=" + "b" * 65], "has 65 characters"),
-     ({"a": 5}, "value is 5, not text"), ({5: "a"}, "key is 5, not text"), ({"a": None}, "value is None, not text")],
-)  # fmt: skip
+    [
+        (["a"], '"a" is not of the form'),
+        (["=b"], "key is empty"),
+        (["a="], "value is empty"),
+        (["a=b c"], "value contains a blank"),
+        (["a=b;c=d"], 'value contains ";"'),
+        (["a=1", "a=2"], '"a" is given twice'),
+        (["a=b,c"], 'value contains ","'),
+        (["a=b=c"], 'value contains "="'),
+        (["\u00e4=b"], 'key contains "\u00e4"'),
+        (["a=\x07"], "unprintable"),
+        (["a=b\n"], "value contains a blank"),
+        (["a=" + "b" * 65], "has 65 characters"),
+        ({"a": 5}, "value is 5, not text"),
+        ({5: "a"}, "key is 5, not text"),
+        ({"a": None}, "value is None, not text"),
+    ],
+)
 def test_odd_requirements_are_named(words: list[str] | dict[str, str], said: str) -> None:
-    """Also a key with two values; what comes from YAML need not be text."""
+    """A key with two values and a YAML value that is not text are refused."""
     with pytest.raises(errors.InvalidInput, match='"') as caught:
         naming.parse_requirements(words)
     assert said in str(caught.value)
@@ -79,7 +111,7 @@ def test_odd_requirements_are_named(words: list[str] | dict[str, str], said: str
 
 
 def test_tags_are_sorted_and_unique() -> None:
-    """So that two spellings of one set are equal."""
+    """Two spellings of one set are equal."""
     assert naming.checked_tags(["b", "a", "b"]) == ("a", "b")
     with pytest.raises(errors.InvalidInput, match='"two words"'):
         naming.checked_tags(["two words"])

@@ -66,7 +66,7 @@ UP_LATER = {"uptime_cs": 30 * DAY_CS + 6_000}
         (32, point(1_000_000_000, **LINK), point(5_000, 1, **LINK), Verdict.RESET, None),
         (64, point(FULL_64 / 2, **LINK), point(5_000, 1, **LINK), Verdict.RESET, None),
         (64, point(FULL_32 - 1_000, **LINK), point(5_000, 1, **LINK), Verdict.RESET, None),
-        # No speed is known: 32 bits wrap when they were almost full and the agent went on, 64 bits never.
+        # Without a speed, 32 bits wrap only when almost full and the agent is up, 64 bits never.
         (32, point(FULL_32 - 1_000, **UP), point(5_000, 1, **UP_LATER), Verdict.WRAP, 6_000),
         (32, point(1_000_000, **UP), point(5_000, 1, **UP_LATER), Verdict.RESET, None),
         (32, point(FULL_32 - 1_000), point(5_000, 1), Verdict.RESET, None),
@@ -116,7 +116,7 @@ def test_a_counter_that_went_down_was_full_or_set_back(
             Verdict.RESET,
         ),  # more than before, and yet: restarted 250 s ago, of 300 s
         (2_000, 32_000, 5, Verdict.OK),
-        (300, 5_900, 1, Verdict.RESET),  # 3 s after a restart, one more at once cannot be told
+        (300, 5_900, 1, Verdict.RESET),  # 3 s after a restart, another restart looks the same
         (300, 6_300, 1, Verdict.OK),
         # 497 days: full, as predicted.
         (2**32 - 3_000, 3_000, 1, Verdict.OK),
@@ -126,10 +126,10 @@ def test_a_counter_that_went_down_was_full_or_set_back(
         (2**32 - 60_000, 3_000, 1, Verdict.RESET),
     ],
 )
-def test_an_uptime_tells_a_restart(
+def test_the_uptime_proves_a_restart(
     before_cs: float, now_cs: float, minutes: float, verdict: Verdict
 ) -> None:
-    """Also where the counter is higher than before; and 497 days are no restart."""
+    """A higher counter proves nothing, and an uptime that starts over is no restart."""
     before, now = point(1_000, uptime_cs=before_cs), point(61_000, minutes, uptime_cs=now_cs)
     assert counters.rate(before, now, 64, round(minutes * MINUTE)).verdict is verdict
 
@@ -143,10 +143,10 @@ def test_an_uptime_tells_a_restart(
         (None, 4_711, Verdict.OK),
     ],
 )
-def test_a_device_may_say_that_it_set_a_counter_back(
+def test_a_discontinuity_is_a_reset(
     before_cs: float | None, now_cs: float, verdict: Verdict
 ) -> None:
-    """Another ifCounterDiscontinuityTime than before; one that was not read says nothing."""
+    """A changed ifCounterDiscontinuityTime is a reset; a missing one proves nothing."""
     before, now = point(1_000, discontinuity_cs=before_cs), point(2_000, 1, discontinuity_cs=now_cs)
     assert judged(before, now).verdict is verdict
 
@@ -155,7 +155,7 @@ def test_a_device_may_say_that_it_set_a_counter_back(
 
 
 def test_more_than_a_link_can_carry_is_no_rate() -> None:
-    """It is told beside, for the one who looks for the reason."""
+    """The claimed rate is kept beside, for the search of the reason."""
     before, now = point(0, **LINK), point(60 * 20 * FAST_ETHERNET, 1, **LINK)
     rate = judged(before, now)
     assert (rate.verdict, rate.per_second, rate.claimed) == (
@@ -169,12 +169,12 @@ def test_more_than_a_link_can_carry_is_no_rate() -> None:
     ("share", "verdict"), [(1.0, Verdict.OK), (1.25, Verdict.OK), (1.4, Verdict.IMPLAUSIBLE)]
 )
 def test_a_full_link_is_plausible(share: float, verdict: Verdict) -> None:
-    """Also when an agent refreshes its counters every ten seconds only."""
+    """An agent that refreshes its counters every ten seconds stays plausible."""
     assert judged(point(0, **LINK), point(60 * share * FAST_ETHERNET, 1, **LINK)).verdict is verdict
 
 
 def test_a_link_that_became_slower_is_held_against_the_faster_of_both() -> None:
-    """It may have changed at the last moment."""
+    """The speed may have changed just before the poll."""
     before, now = point(0, **LINK), point(60 * FAST_ETHERNET, 1, max_per_s=FAST_ETHERNET / 10)
     assert judged(before, now).verdict is Verdict.OK
 
@@ -182,14 +182,16 @@ def test_a_link_that_became_slower_is_held_against_the_faster_of_both() -> None:
 @pytest.mark.parametrize(
     ("minutes", "verdict"), [(1, Verdict.OK), (2, Verdict.OK), (3, Verdict.GAP)]
 )
-def test_after_lost_polls_a_rate_is_the_average_and_says_so(minutes: int, verdict: Verdict) -> None:
-    """One lost poll is nothing to mention."""
+def test_after_lost_polls_a_rate_is_an_average_with_the_verdict_gap(
+    minutes: int, verdict: Verdict
+) -> None:
+    """One lost poll is no gap."""
     rate = judged(point(0), point(6_000 * minutes, minutes))
     assert (rate.verdict, rate.per_second) == (verdict, 100)
 
 
-def test_a_counter_too_small_for_its_link_gives_the_least_it_can_be() -> None:
-    """32 bits of octets on 10 Gbit/s are full several times a minute: it grew, and who knows how often."""
+def test_a_counter_too_small_for_its_link_has_a_lower_bound() -> None:
+    """A 32-bit octet counter on 10 Gbit/s wraps several times a minute."""
     fast = {"max_per_s": 1.25e9}
     rate = judged(point(0, **fast), point(6_000, 1, **fast), 32)
     assert (rate.verdict, rate.per_second) == (Verdict.GAP, 100)
@@ -208,14 +210,14 @@ def test_what_is_no_number_was_not_polled() -> None:
     assert judged(point(-1e308), point(1e308, 1)).verdict is Verdict.IMPLAUSIBLE
 
 
-def told(*values: float, **known: Any) -> list[tuple[str, float | None]]:
+def verdicts(*values: float, **known: Any) -> list[tuple[str, float | None]]:
     points = [point(value, minute, **known) for minute, value in enumerate(values)]
     return [(rate.verdict.value, rate.per_second) for rate in counters.rates(points, 64, MINUTE)]
 
 
-def test_a_zero_in_between_is_a_lie_and_not_a_spike() -> None:
-    """A counter that fell without a reason and is back where it was: the average over both spans, and it says so."""
-    assert told(6e12, 0, 6e12 + 1_200, 6e12 + 1_260) == [
+def test_a_wrong_zero_between_two_samples_is_no_spike() -> None:
+    """A counter that fell and returned gets the average over both spans."""
+    assert verdicts(6e12, 0, 6e12 + 1_200, 6e12 + 1_260) == [
         ("first", None),
         ("reset", None),
         ("gap", 10),
@@ -224,12 +226,17 @@ def test_a_zero_in_between_is_a_lie_and_not_a_spike() -> None:
 
 
 def test_a_counter_that_fell_and_stays_low_was_set_back() -> None:
-    """It goes on from there."""
-    assert told(6e12, 0, 600, 1_200) == [("first", None), ("reset", None), ("ok", 10), ("ok", 10)]
+    """The next rate starts at the low value."""
+    assert verdicts(6e12, 0, 600, 1_200) == [
+        ("first", None),
+        ("reset", None),
+        ("ok", 10),
+        ("ok", 10),
+    ]
 
 
 def test_after_a_restart_a_counter_may_soon_be_higher_than_ever() -> None:
-    """The uptime says that there was one: nothing is bridged."""
+    """The uptime proves the restart, so no sample is bridged."""
     points = [
         point(600, 0, uptime_cs=DAY_CS),
         point(0, 1, uptime_cs=3_000),
@@ -254,7 +261,7 @@ def test_beyond_53_bits_a_difference_is_off_by_one_step_at_most(start: int, grow
 
 @dataclass(frozen=True)
 class Life:
-    """A device with one counter of `width` bits on a link, polled once a minute or less; it may restart."""
+    """A device with one counter of `width` bits on a link, polled once a minute; it may restart."""
 
     width: int
     max_per_s: float
@@ -294,7 +301,7 @@ LIVES = st.builds(
 
 
 def polled(life: Life) -> list[Poll]:
-    """What a poller sees of it."""
+    """The points that a poller reads from the device."""
     full = 2**life.width
     value, uptime_cs = life.start % full, life.uptime_cs
     seen = [Poll(Point(0, float(value), uptime_cs, None, life.max_per_s), 0, False)]
@@ -305,7 +312,7 @@ def polled(life: Life) -> list[Poll]:
         known_cs = max(uptime_cs, seen[-1].point.uptime_cs or 0)  # it may have started over unseen
         if restarts and known_cs < 2**32 - 6_000 * len(
             life.steps
-        ):  # else it cannot be told from 497 days
+        ):  # otherwise it looks like a start over after 497 days
             restarted, value, uptime_cs = (
                 True,
                 round(counted * (1 - part)),
@@ -331,7 +338,7 @@ def polled(life: Life) -> list[Poll]:
     )
 )
 def test_no_life_of_a_device_yields_an_impossible_rate(life: Life) -> None:
-    """Never negative, never faster than the link, margin included; and no rate at all over a restart."""
+    """A rate is never negative or faster than the link, and a restart has no rate."""
     seen = polled(life)
     for poll, rate in zip(
         seen, counters.rates([poll.point for poll in seen], life.width, MINUTE), strict=True
@@ -344,7 +351,7 @@ def test_no_life_of_a_device_yields_an_impossible_rate(life: Life) -> None:
 
 @given(LIVES)
 def test_the_rates_of_a_life_add_up_to_its_traffic(life: Life) -> None:
-    """Wherever the verdict is ok or wrap, rate times time is what the device carried: no octet more or less."""
+    """With the verdict ok or wrap, rate times time is exactly what the device carried."""
     seen = polled(life)
     rates = list(counters.rates([poll.point for poll in seen], life.width, MINUTE))
     for poll, rate in zip(seen[1:], rates[1:], strict=True):
@@ -355,8 +362,8 @@ def test_the_rates_of_a_life_add_up_to_its_traffic(life: Life) -> None:
 
 
 @given(LIVES)
-def test_a_device_that_never_restarts_is_never_said_to(life: Life) -> None:
-    """Whatever is full on the way: the counter, or sysUpTime after 497 days."""
+def test_a_device_that_never_restarts_has_no_reset(life: Life) -> None:
+    """Neither a full counter nor a full sysUpTime is a restart."""
     steps = [(share, False, False, part) for share, _, _, part in life.steps]
     seen = polled(replace(life, steps=steps))
     for rate in list(counters.rates([poll.point for poll in seen], life.width, MINUTE))[1:]:

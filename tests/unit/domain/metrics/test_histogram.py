@@ -17,7 +17,7 @@ def test_a_bucket_holds_its_value(value: float) -> None:
     assert edge / 1.1 * 0.999 <= value <= edge * 1.001
 
 
-def test_quantiles_of_known_values() -> None:
+def test_quantiles() -> None:
     """The median of 1..1000 is about 500, the 99th percentile about 990."""
     counts = Counter(histogram.bucket(v) for v in range(1, 1001))
     assert 500 <= histogram.quantile_ms(counts, 0.5) <= 560

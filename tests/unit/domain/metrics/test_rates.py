@@ -1,4 +1,4 @@
-"""Polls to lines of rates: every counter found again, with all that the poll knows about it."""
+"""Polls to lines of rates: each counter is matched over polls, with its evidence."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def poll(minute: float, *found: list[Reading], uptime_s: float | None = None) ->
     )
 
 
-def told(
+def verdicts(
     polls: list[rates.Poll], asked: RateQuery = ASKED
 ) -> dict[str, list[tuple[str, float | None]]]:
     return {
@@ -46,8 +46,8 @@ def told(
     }
 
 
-def test_a_line_for_every_counter_and_none_for_what_is_no_counter() -> None:
-    """With the labels of the newest poll."""
+def test_every_counter_has_a_line_and_no_other_series() -> None:
+    """A line has the labels of the newest poll."""
     polls = [
         poll(0, interface("eth0", 1, 0, **GIGABIT)),
         poll(1, interface("eth0", 1, 6_000, **GIGABIT)),
@@ -69,21 +69,21 @@ def test_interfaces_that_change_places_keep_their_lines() -> None:
         poll(0, interface("eth0", 1, 0), interface("eth1", 2, 600_000)),
         poll(1, interface("eth1", 1, 606_000), interface("eth0", 2, 60)),
     ]
-    found = told(polls)
+    found = verdicts(polls)
     assert found == {"eth0": [("first", None), ("ok", 1)], "eth1": [("first", None), ("ok", 100)]}
     by_index = rates.compute(polls, RateQuery(MINUTE, Identity.IF_INDEX)).lines
     assert [line.newest.verdict for line in by_index] == [Verdict.OK, Verdict.RESET]
 
 
 def test_a_restart_sets_every_counter_of_the_device_back() -> None:
-    """Also the one that is higher than before."""
+    """A counter that is higher than before is reset, too."""
     polls = [
         poll(0, interface("eth0", 1, 5), interface("eth1", 2, 9_000_000), uptime_s=1e6),
         poll(1, interface("eth0", 1, 700), interface("eth1", 2, 30), uptime_s=20),
         poll(2, interface("eth0", 1, 1_300), interface("eth1", 2, 630), uptime_s=80),
     ]
     line = [("first", None), ("reset", None), ("ok", 10)]
-    assert told(polls) == {"eth0": line, "eth1": line}
+    assert verdicts(polls) == {"eth0": line, "eth1": line}
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_octets_are_held_against_the_speed_of_their_own_link(
 @pytest.mark.parametrize(
     ("metric", "verdict"), [("ifInUcastPkts", "implausible"), ("ifInErrors", "ok")]
 )
-def test_packets_are_held_against_it_too_and_errors_are_not(metric: str, verdict: str) -> None:
-    """The shortest frame is 64 octets: 10 Mbit/s are 20,000 a second at most. Nobody knows what an error takes."""
+def test_the_speed_limits_packets_too_but_not_errors(metric: str, verdict: str) -> None:
+    """The shortest frame has 64 octets: 10 Mbit/s are 20,000 packets a second at most."""
     labels = {"ifIndex": "1"}
     polls = [
         poll(
@@ -135,13 +135,13 @@ def test_packets_are_held_against_it_too_and_errors_are_not(metric: str, verdict
     assert rates.compute(polls, ASKED).lines[0].newest.verdict == verdict
 
 
-def test_a_device_says_which_interface_it_set_back() -> None:
-    """The others go on."""
+def test_a_discontinuity_resets_one_interface_only() -> None:
+    """The counters of other interfaces have rates."""
     polls = [
         poll(0, interface("eth0", 1, 600, ifCounterDiscontinuityTime=0), interface("eth1", 2, 0)),
         poll(1, interface("eth0", 1, 700, ifCounterDiscontinuityTime=9), interface("eth1", 2, 60)),
     ]
-    assert told(polls) == {
+    assert verdicts(polls) == {
         "eth0": [("first", None), ("reset", None)],
         "eth1": [("first", None), ("ok", 1)],
     }
@@ -154,15 +154,15 @@ def test_what_a_poll_lacks_is_bridged() -> None:
         poll(1, interface("gone", 1, 60)),
         poll(2, interface("eth0", 2, 120)),
     ]
-    assert told(polls) == {
+    assert verdicts(polls) == {
         "eth0": [("first", None), ("ok", 1)],
         "gone": [("first", None), ("ok", 1)],
     }
-    assert list(told(polls)) == ["eth0", "gone"]
+    assert list(verdicts(polls)) == ["eth0", "gone"]
 
 
-def test_a_width_that_was_known_once_is_known() -> None:
-    """A poll that could not tell types does not forget it."""
+def test_a_width_of_an_older_poll_is_kept() -> None:
+    """A poll without types keeps the width of the poll before."""
 
     def counted(minute: float, value: float, width: int) -> rates.Poll:
         labels = {"ifIndex": "1"}
@@ -177,8 +177,8 @@ def test_a_width_that_was_known_once_is_known() -> None:
     assert rates.compute(polls[1:], ASKED).lines[0].newest.verdict is Verdict.RESET
 
 
-def test_only_what_was_asked_for() -> None:
-    """By metric, by number and by time; the number of all is told."""
+def test_a_query_selects_counters_and_rates() -> None:
+    """A query selects by metric, number and time; the total counts all."""
     polls = [
         poll(m, interface("eth0", 1, m), interface("eth1", 2, m), [_counter("other", m)])
         for m in range(5)
@@ -193,7 +193,7 @@ def test_only_what_was_asked_for() -> None:
     assert rates.compute([], ASKED).lines == []
 
 
-def test_mean_and_highest_leave_out_what_is_not_known() -> None:
+def test_mean_and_highest_leave_out_spans_without_a_rate() -> None:
     """A mean is by time: a long span counts for more."""
     polls = [poll(at, [_counter("c", value)]) for at, value in [(0, 0), (1, 60), (2, 30), (4, 270)]]
     [line] = rates.compute(polls, ASKED).lines
@@ -231,8 +231,8 @@ def test_a_router_of_another_protocol_has_links_too(
     assert line.newest.verdict is verdict
 
 
-def test_a_router_of_another_protocol_has_an_uptime_too() -> None:
-    """In seconds, and longer than 497 days."""
+def test_the_uptime_of_routeros_is_evidence_too() -> None:
+    """RouterOS counts seconds and does not start over after 497 days."""
     days = 600 * 86_400
 
     def routed(minute: float, value: float, uptime_s: float) -> rates.Poll:

@@ -1,4 +1,4 @@
-"""What a series is known by: its name, where that tells it from others."""
+"""The identity of a series: its name, where the name is unique."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def shape(*rows: dict[str, str], metric: str = "octets") -> SeriesSet:
     )
 
 
-def known(*rows: dict[str, str], by: Identity = Identity.IF_NAME) -> list[dict[str, str]]:
+def identities(*rows: dict[str, str], by: Identity = Identity.IF_NAME) -> list[dict[str, str]]:
     return [dict(labels) for _, labels in series_identity.series_keys(shape(*rows), by)]
 
 
 def test_an_interface_keeps_its_name_when_it_is_numbered_anew() -> None:
-    """Nor does an edited description make another one of it."""
+    """An edited description does not start a new series either."""
     moved = [
         {**ETH0, "ifIndex": "7", "ifAlias": "to the other core"},
         {**ETH1, "ifIndex": "2", "ifDescr": "E1"},
     ]
-    assert known(*moved) == known(ETH0, ETH1) == [{"ifName": "eth0"}, {"ifName": "eth1"}]
+    assert identities(*moved) == identities(ETH0, ETH1) == [{"ifName": "eth0"}, {"ifName": "eth1"}]
 
 
 @pytest.mark.parametrize(
@@ -39,27 +39,27 @@ def test_an_interface_keeps_its_name_when_it_is_numbered_anew() -> None:
         (Identity.IF_INDEX, [{"ifIndex": "2"}, {"ifIndex": "3"}]),
     ],
 )
-def test_a_target_may_say_what_its_interfaces_are_known_by(
+def test_an_option_selects_the_identity_of_interfaces(
     by: Identity, found: list[dict[str, str]]
 ) -> None:
     """An empty alias falls back to the index."""
-    assert known(ETH0, ETH1, by=by) == found
+    assert identities(ETH0, ETH1, by=by) == found
 
 
 @pytest.mark.parametrize("name", ["", " "])
-def test_without_a_name_the_index_tells(name: str) -> None:
-    """Also where only one lacks it."""
-    assert known({**ETH0, "ifName": name}, ETH1) == [{"ifIndex": "2"}, {"ifName": "eth1"}]
+def test_without_a_name_the_index_identifies(name: str) -> None:
+    """One row without a name is identified by its index."""
+    assert identities({**ETH0, "ifName": name}, ETH1) == [{"ifIndex": "2"}, {"ifName": "eth1"}]
 
 
-def test_a_name_that_two_have_tells_nobody_apart() -> None:
-    """Both go by their index; the third keeps its name."""
+def test_a_name_of_two_rows_identifies_neither() -> None:
+    """Both rows are identified by index; the third keeps its name."""
     twins = [{**ETH0, "ifIndex": "5"}, {**ETH0, "ifIndex": "6"}]
-    assert known(*twins, ETH1) == [{"ifIndex": "5"}, {"ifIndex": "6"}, {"ifName": "eth1"}]
+    assert identities(*twins, ETH1) == [{"ifIndex": "5"}, {"ifIndex": "6"}, {"ifName": "eth1"}]
 
 
 def test_a_name_is_judged_over_the_whole_poll() -> None:
-    """So that all columns of a row are known by the same."""
+    """All columns of a row have the same identity."""
     twins = SeriesSet(
         tuple(
             Series(metric, tuple(sorted({**ETH0, "ifIndex": index}.items())), Kind.COUNTER)
@@ -90,17 +90,17 @@ def test_a_name_is_judged_over_the_whole_poll() -> None:
     ],
 )
 def test_any_table_with_an_index_and_a_name(labels: dict[str, str], found: dict[str, str]) -> None:
-    """What has neither is known by all of its labels."""
-    assert known(labels) == [found]
+    """A series without index and name is identified by all its labels."""
+    assert identities(labels) == [found]
 
 
 def test_two_series_of_one_poll_are_never_the_same() -> None:
-    """Where the rule would make one of them, all labels tell."""
+    """Where the rule would merge two series, all labels identify them."""
     rows = [
         {"aIndex": "1", "aDescr": "x", "aAlias": "p"},
         {"aIndex": "1", "aDescr": "x", "aAlias": "q"},
     ]
-    assert known(*rows) == rows
+    assert identities(*rows) == rows
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,8 @@ def test_an_event_comes_back_from_its_entry(event: Event) -> None:
         {"at_ms": "1", "kind": "clock_moved", "data": "[" * 200_000},
     ],
 )
-def test_what_is_no_event_is_none(fields: dict[str, str]) -> None:
-    """Somebody else may write to the stream, and so may a later version."""
+def test_an_entry_that_is_no_event_is_none(fields: dict[str, str]) -> None:
+    """Other programs and later versions may write to the stream."""
     assert event_kinds.unpack(fields) is None
 
 
@@ -72,8 +72,8 @@ def test_texts_are_made_fit_for_any_database_and_terminal() -> None:
     assert "\x00" not in event.data["text"]
 
 
-def test_somebody_asks_for_some() -> None:
-    """By kind, by device, by age; nothing said is everything."""
+def test_a_filter_selects_events() -> None:
+    """A filter selects by kind, device and age; an empty one selects all."""
     event = Event(1_000, Kind.WORKER_LOST, "w is gone", device="sw1")
     assert EventFilter().accepts(event)
     assert EventFilter((Kind.WORKER_LOST, Kind.CLOCK_MOVED), "sw1", 1_000).accepts(event)
@@ -85,6 +85,24 @@ def test_somebody_asks_for_some() -> None:
 def test_kinds_are_in_the_past_tense() -> None:
     """The closed list, as programs see it: names are only ever added."""
     assert {kind.value.rpartition("_")[2] for kind in Kind} == {
-        "down", "recovered", "opened", "closed", "made", "requeued", "cleared", "taken", "over", "lost", "joined",
-        "left", "rebuilt", "repaired", "moved", "stalled", "isolated", "quarantined", "released", "received",
-    }  # fmt: skip
+        "down",
+        "recovered",
+        "opened",
+        "closed",
+        "made",
+        "requeued",
+        "cleared",
+        "taken",
+        "over",
+        "lost",
+        "joined",
+        "left",
+        "rebuilt",
+        "repaired",
+        "moved",
+        "stalled",
+        "isolated",
+        "quarantined",
+        "released",
+        "received",
+    }

@@ -1,4 +1,4 @@
-"""What a run's token and instants say of it."""
+"""Values derived from the token and the instants of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poller.domain.record.run import Run
 NOW = 1_794_874_392_123
 
 
-def test_a_claim_token_tells_when_it_was_claimed() -> None:
+def test_a_claim_token_has_the_time_of_the_claim() -> None:
     """`<epoch>.<ms in hex>.<random>`, as the dispatcher makes it."""
     assert run.claimed_ms(f"12.{NOW:x}.0123456789") == NOW
     assert run.queue_ms(f"12.{NOW:x}.0123456789", NOW + 250) == 250
@@ -39,7 +39,7 @@ def test_any_other_token_does_not(token: str) -> None:
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_wait() -> None:
-    """Nobody waits less than not at all."""
+    """The wait is 0 then."""
     assert run.queue_ms(f"1.{NOW:x}.ab", NOW - 5_000) == 0
 
 

@@ -1,4 +1,4 @@
-"""What the board remembers survives its own encoding, and changes by the rules."""
+"""The status of a target: its encoding, and its change by outcomes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from poller.domain.scheduling.interval import Decision
 
 
 def test_a_status_survives_packing() -> None:
-    """Also with hostile texts."""
+    """Hostile texts survive the round trip."""
     before = Status(State.FAILING, 1, 2, 3, 4, 5, 6, "timeout", 'no "answer"\\ | é')
     assert target_status.unpack(before.pack()) == before
     assert target_status.unpack(Status(State.OK, 1, 2, 3).pack()) == Status(State.OK, 1, 2, 3)
 
 
 def test_the_decision_of_an_adaptive_target_is_part_of_it() -> None:
-    """With and without an error beside it."""
+    """The decision is stored with and without an error."""
     decision = Decision(0.983051, 2, 1, 5_000, 6_100, 6_213, "steady")
     for error in ((), ("timeout", "no answer")):
         before = Status(State.OK, 1, 2, 3, 4, 5, 6, *error, decision=decision)
@@ -29,7 +29,7 @@ def test_the_decision_of_an_adaptive_target_is_part_of_it() -> None:
 
 
 def test_an_open_breaker_and_a_dead_letter_are_part_of_it() -> None:
-    """They decide over the next poll, wherever it is done."""
+    """Every worker reads them before the next poll."""
     for reason in Reason:
         before = Status(
             State.FAILING, 1, 2, 3, 4, 9, 6, "timeout", "no", None, Breaker(5, 77, 99), 1234, reason
@@ -37,8 +37,8 @@ def test_an_open_breaker_and_a_dead_letter_are_part_of_it() -> None:
         assert target_status.unpack(before.pack()) == before
 
 
-def test_the_mark_tells_states_breakers_and_dead_letters_apart() -> None:
-    """The board counts by it: letters only, all of them before the first bracket, one for each combination."""
+def test_the_mark_has_state_breaker_and_dead_letter() -> None:
+    """The board counts by the letters before the first bracket, one mark per combination."""
     kinds = [
         Status(state, breaker=breaker, parked_ms=1 if reason else 0, reason=reason)
         for state in State
@@ -112,7 +112,7 @@ def test_failures_count_up_and_a_success_clears_them() -> None:
 
 
 def test_a_partial_poll_is_degraded_but_good() -> None:
-    """It does not count as a failure."""
+    """A partial poll does not count as a failure."""
     after = target_status.record(
         Status(), Outcome(Result.PARTIAL, "timeout", "if_mib"), 1000, 1100, 0
     )

@@ -1,4 +1,4 @@
-"""Every host has a home among the workers that keep its sessions, and keeps it as long as that is possible."""
+"""Session affinity: each host has one worker, and moves only when it must."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def worker(name: str, queues: tuple[str, ...], sessions: tuple[str, ...] = ("rou
 
 @given(names, st.text(min_size=1, max_size=30))
 def test_only_the_hosts_of_a_worker_that_goes_move(workers: list[str], host: str) -> None:
-    """Whoever goes: the hosts of all others stay where they are. The order of the workers says nothing."""
+    """The hosts of all other workers stay, in any order of the workers."""
     home = affinity.preferred_worker(host, workers)
     assert affinity.preferred_worker(host, workers[::-1]) == home
     for gone in workers:
@@ -41,14 +41,14 @@ def test_a_worker_that_comes_takes_its_share_and_nothing_else_moves() -> None:
     assert max(shares.values()) < 1.2 * min(shares.values())
 
 
-def test_homes_are_the_same_in_every_release() -> None:
-    """Else an update of the leader would move every session of the fleet."""
+def test_the_hash_is_the_same_in_every_release() -> None:
+    """A changed hash would move every session of the fleet at an update."""
     assert [
         affinity.preferred_worker(f"192.0.2.{n}", ["a@x", "b@x", "c@y"])[0] for n in range(6)
     ] == list("ccbabc")
 
 
-def test_own_queues_can_be_told_from_shared_ones() -> None:
+def test_own_queues_differ_from_shared_ones() -> None:
     queue = "poll.routeros;site=a@b.c"
     mine = affinity.own_queue(queue, "w1@host~2")
     assert (affinity.shared_queue(mine), affinity.queue_owner(mine)) == (queue, "w1@host~2")

@@ -20,13 +20,13 @@ def test_a_queue_has_room_for_what_its_workers_take_up_soon() -> None:
     assert capacity.batch_limits([], 256) == {}
 
 
-def test_a_worker_that_says_nothing_of_its_slots_gets_something_all_the_same() -> None:
-    """An older version, or a strange pool."""
+def test_a_worker_without_slots_gets_one_batch() -> None:
+    """An older version or another pool reports 0 slots."""
     assert capacity.batch_limits([worker("a", 0, "poll.snmp")], 256) == {"poll.snmp": 1}
 
 
-def test_batches_of_what_costs_more_are_smaller() -> None:
-    """By the highest cost that any of its workers states, and never empty."""
+def test_batches_of_costly_polls_are_smaller() -> None:
+    """The highest cost of a worker counts, and a batch is never empty."""
     dear = Worker(
         "a",
         0,
@@ -59,7 +59,7 @@ def test_batches_of_what_costs_more_are_smaller() -> None:
 def test_a_shortage_is_the_factor_by_which_workers_are_missing(
     needed: float, done: float, overdue: int, expected: float | None
 ) -> None:
-    """Only while targets wait longer than they should."""
+    """There is no shortage without overdue targets."""
     assert capacity.shortage(needed, done, overdue) == expected
 
 
@@ -75,6 +75,6 @@ def test_a_shortage_is_the_factor_by_which_workers_are_missing(
         (16_667, 16, 0.184),
     ],
 )
-def test_a_large_fleet_is_looked_at_more_often(per_s: float, queues: int, expected: float) -> None:
-    """As often as there are three full batches for each queue; a small one never more seldom than the setting says."""
+def test_a_large_fleet_is_ticked_more_often(per_s: float, queues: int, expected: float) -> None:
+    """A tick follows when each queue has three full batches, or after the longest pause."""
     assert capacity.pause_s(0.5, per_s, queues, 64) == pytest.approx(expected, abs=0.001)

@@ -1,4 +1,4 @@
-"""The interval of an adaptive target: the ancestor's numbers, its bounds, and what it does about errors."""
+"""The interval of an adaptive target: its numbers, its bounds, and the effect of errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def chosen_s(policy: Adaptive, **fields: float) -> float:
     ("score", "expected"), [(0, 40), (0.25, 31.75), (0.5, 23.5), (0.75, 15.25), (1, 7)]
 )
 def test_the_staler_the_sooner(score: float, expected: float) -> None:
-    """From the longest interval to the shortest, smoothed from the base."""
+    """The score maps the longest interval to the shortest, smoothed from the base."""
     assert chosen_s(GOLDEN, score=score) == pytest.approx(expected)
 
 
@@ -78,7 +78,7 @@ def test_waiting_batches_stretch_it_up_to_the_longest(depth: int, expected: floa
     ],
 )
 def test_everything_together(fields: dict[str, float], expected: float) -> None:
-    """In the order score, errors, depth, smoothing."""
+    """The order is score, errors, depth, smoothing."""
     assert chosen_s(GOLDEN, **fields) == pytest.approx(expected)
 
 
@@ -99,7 +99,7 @@ def test_it_approaches_step_by_step() -> None:
 
 @pytest.mark.parametrize("max_ms", [4_999, 0, -1])
 def test_a_longest_below_the_shortest_counts_as_the_shortest(max_ms: int) -> None:
-    """Nobody can store such bounds; a hand-edited row must not stop the polling."""
+    """A draft refuses such bounds; a row edited by hand must not stop the polling."""
     decision = interval.adapt(replace(GOLDEN, max_ms=max_ms), Inputs(0.3, depth=40, chance=0.9))
     assert decision.chosen_ms == 5_000
 
@@ -166,15 +166,15 @@ instants = st.integers(1_000_000_000_000, 3_000_000_000_000)
 def test_the_next_poll_is_ahead_on_the_grid_of_the_plan_and_no_further_than_one_interval(
     plan_ms: int, chosen_ms: int, later_ms: int
 ) -> None:
-    """However long the poll took, and also when the clock was set back meanwhile."""
+    """The length of the poll and a clock that was set back make no difference."""
     finished_ms = plan_ms + later_ms
     next_ms = interval.next_ms(plan_ms, chosen_ms, finished_ms)
     assert finished_ms < next_ms <= finished_ms + chosen_ms
     assert (next_ms - plan_ms) % chosen_ms == 0
 
 
-def test_repeated_questions_do_not_push_a_pending_slot_further() -> None:
-    """Five looks, ten seconds apart, at a poll that is planned for the end of its minute."""
+def test_repeated_decisions_do_not_move_a_pending_slot() -> None:
+    """Five decisions, ten seconds apart, keep a slot at the end of the minute."""
     assert {interval.next_ms(0, 60_000, second * 1_000) for second in (0, 10, 20, 30, 40, 59)} == {
         60_000
     }
@@ -209,6 +209,6 @@ def test_a_decision_survives_packing(policy: Adaptive, given_: Inputs) -> None:
 def test_a_decision_is_explained_in_one_sentence(
     fields: dict[str, float | str], expected: str
 ) -> None:
-    """Only what had a part in it is named, in the order in which it had."""
+    """The sentence names the effective inputs in their order."""
     decision = interval.adapt(NORMAL, Inputs(**{"score": NORMAL.neutral, **fields}))  # type: ignore[arg-type]
     assert interval.explain(NORMAL, interval.unpack(decision.pack())) == expected

@@ -1,4 +1,4 @@
-"""Queues and who serves them."""
+"""Queue names, and the workers that serve a queue."""
 
 from __future__ import annotations
 
@@ -56,17 +56,33 @@ def test_a_worker_without_the_collector_serves_nothing_of_it() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "poll.", "snmp", "poll.snmp;", "poll.snmp;site", "poll.snmp;=ams", "poll.snmp;site=", "poll.snmp;rubbish",
-     "poll.snmp;site=ams;site=fra", "poll.snmp;site=fra;site=ams", "poll.snmp;zone=dmz;site=ams", "poll.poll.snmp",
-     "celery", "poll.snmp;site=ams;", "poll.snmp ;site=ams", "POLL.snmp", "poll.snmp\x06\x165"],
-)  # fmt: skip
-def test_a_name_that_is_not_ours_is_served_by_nobody(name: str) -> None:
-    """Whatever stands in Redis, reading it never fails, and no worker takes from a queue we would not fill."""
+    [
+        "",
+        "poll.",
+        "snmp",
+        "poll.snmp;",
+        "poll.snmp;site",
+        "poll.snmp;=ams",
+        "poll.snmp;site=",
+        "poll.snmp;rubbish",
+        "poll.snmp;site=ams;site=fra",
+        "poll.snmp;site=fra;site=ams",
+        "poll.snmp;zone=dmz;site=ams",
+        "poll.poll.snmp",
+        "celery",
+        "poll.snmp;site=ams;",
+        "poll.snmp ;site=ams",
+        "POLL.snmp",
+        "poll.snmp\x06\x165",
+    ],
+)
+def test_a_foreign_queue_name_has_no_worker(name: str) -> None:
+    """Parsing a foreign queue name never fails, and no worker serves it."""
     assert not queue_routing.serves(name, ["snmp"], {"site": "ams", "zone": "dmz"})
 
 
 def test_a_worker_carries_one_value_for_each_key() -> None:
-    """In any order; no tags at all are fine."""
+    """The order makes no difference, and no tags are valid."""
     assert queue_routing.parse_tags(["zone=dmz", "site=ams"]) == {"zone": "dmz", "site": "ams"}
     assert queue_routing.parse_tags([]) == {}
 
@@ -89,11 +105,11 @@ def test_a_worker_carries_one_value_for_each_key() -> None:
         (["zone=dmz", "zone=lan"], ('the key "zone" is given twice', "dmz and lan")),
         (["zone=dmz", "zone=dmz"], ('the key "zone" is given twice',)),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_tag_of_a_worker_is_refused_by_name(
     words: list[str], said: tuple[str, ...]
 ) -> None:
-    """The error names the setting, the word and what is odd, and prints nothing a terminal would obey."""
+    """The error names the setting, the word and the fault, without control characters."""
     with pytest.raises(errors.InvalidSetting) as caught:
         queue_routing.parse_tags(words)
     text = str(caught.value)
@@ -105,6 +121,10 @@ def test_a_wrong_tag_of_a_worker_is_refused_by_name(
 
 def test_the_more_specific_level_wins() -> None:
     """Site, then device, then target."""
-    assert queue_routing.merge_requirements({"a": "site", "b": "site"}, {"b": "device"}, {"c": "target"}) == {
-        "a": "site", "b": "device", "c": "target",
-    }  # fmt: skip
+    assert queue_routing.merge_requirements(
+        {"a": "site", "b": "site"}, {"b": "device"}, {"c": "target"}
+    ) == {
+        "a": "site",
+        "b": "device",
+        "c": "target",
+    }

@@ -1,4 +1,4 @@
-"""Who says how often a target is polled: its owner over the database over its collector over the settings."""
+"""The schedule of a target: given over stored over declared over configured values."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ DECLARING = Defaults(Schedule(ADAPTIVE, 30_000, 20_000, 15_000, 120_000, "change
         ),
     ],
 )
-def test_what_is_said_is_settled(
+def test_a_schedule_is_resolved(
     given_: Schedule, stored: Schedule | None, defaults: Defaults, expected: Schedule
 ) -> None:
-    """Given, stored, declared, configured: in this order, and without a problem."""
+    """Given, stored, declared, configured values apply in this order."""
     settled = schedule.resolve(given_, stored, defaults)
     assert settled == expected
     assert list(schedule.problems(given_, settled)) == []
@@ -117,18 +117,18 @@ def test_what_is_said_is_settled(
         ),
     ],
 )
-def test_what_does_not_fit_is_said_of_the_field_that_was_given(
+def test_a_problem_names_a_given_field(
     given_: Schedule, stored: Schedule | None, field: str, message: str
 ) -> None:
-    """With a hint each."""
+    """Each problem has a hint."""
     settled = schedule.resolve(given_, stored, NO_DEFAULTS)
     [problem] = schedule.problems(given_, settled)
     assert (problem.field, problem.message) == (field, message)
     assert problem.hint
 
 
-def test_a_draft_is_judged_by_what_it_says_alone() -> None:
-    """Before the database is asked: gaps are no problem, contradictions are."""
+def test_a_draft_is_checked_without_the_database() -> None:
+    """Missing values are no problem of a draft, contradictions are."""
     for fine in (
         Schedule(),
         Schedule(min_ms=5_000),
@@ -149,6 +149,6 @@ times = st.none() | st.integers(1_000, 10**8)
 def test_defaults_alone_are_never_a_problem(
     policy: Policy | None, interval_ms: int | None, defaults: Defaults
 ) -> None:
-    """Whatever interval somebody gives, what we add to it fits."""
+    """The defaults fit around any given interval."""
     given_ = Schedule(policy, interval_ms)
     assert list(schedule.problems(given_, schedule.resolve(given_, None, defaults))) == []

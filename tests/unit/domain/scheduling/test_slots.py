@@ -25,7 +25,7 @@ def test_next_slot_is_after_now_and_within_one_interval(
 
 @given(ids, intervals, instants)
 def test_slots_never_drift(target: int, interval: int, now: int) -> None:
-    """From one slot the next is exactly one interval away, whenever we look."""
+    """The next slot is exactly one interval away, at any instant."""
     slot = slots.next_slot_ms(target, interval, now)
     assert slots.next_slot_ms(target, interval, slot) == slot + interval
     assert slots.next_slot_ms(target, interval, slot + interval - 1) == slot + interval

@@ -46,13 +46,13 @@ def test_the_age_of_the_data(age_ms: int, max_ms: int, expected: float) -> None:
 
 
 @pytest.mark.parametrize("source", [staleness.steady, staleness.age, staleness.change])
-def test_what_never_answered_is_as_stale_as_can_be(source: Source) -> None:
-    """It is asked for as soon as its errors allow."""
+def test_a_target_without_a_good_poll_is_as_stale_as_possible(source: Source) -> None:
+    """A target without a good poll has the score 1."""
     assert source(Evidence(POLICY, BEGIN_MS, ok_ms=0)) == 1.0
 
 
-def test_steady_asks_for_the_base_and_then_for_less() -> None:
-    """From exactly the base right after a good poll to the shortest interval for old data."""
+def test_steady_starts_at_the_base_and_shortens_with_age() -> None:
+    """The interval is the base after a good poll, and the shortest for old data."""
     wanted = [
         interval.interval_of_score(POLICY, staleness.steady(old(age)))
         for age in (0, 60_000, 150_000, 300_000, 10**9)
@@ -66,10 +66,8 @@ def test_steady_asks_for_the_base_and_then_for_less() -> None:
     st.integers(0, 10**8),
     st.integers(-(10**6), 10**10),
 )
-def test_steady_never_asks_for_more_than_the_base(
-    low: int, more: int, most: int, age_ms: int
-) -> None:
-    """For any bounds, also where shortest, base and longest are the same."""
+def test_steady_is_never_longer_than_the_base(low: int, more: int, most: int, age_ms: int) -> None:
+    """The limit holds for any bounds, also for equal ones."""
     policy = Adaptive(low, low + more, low + more + most)
     score = staleness.steady(old(age_ms, policy))
     assert 0 <= score <= 1
@@ -97,7 +95,7 @@ def test_the_share_of_values_that_changed() -> None:
 
 
 def test_what_cannot_be_compared_is_neutral() -> None:
-    """The first poll by a worker, a failed one, and a device without any gauge: as `steady` has it."""
+    """A first poll, a failed poll and a device without gauges have the score of `steady`."""
     only_counters = ReadingSet.of([Reading("c", 1.0, kind=Kind.COUNTER)])
     for before, after in ((None, gauges(1)), (gauges(1), None), (only_counters, only_counters)):
         found = staleness.change(Evidence(POLICY, BEGIN_MS, BEGIN_MS, after, before))
@@ -153,21 +151,21 @@ def simulated(
     ids=["steady", "age", "change unknown", "change quiet", "change half", "change busy"],
 )
 def test_where_a_healthy_target_settles(source: Source, polls: Polls, settles_ms: float) -> None:
-    """After a simulated hour, as docs/intervals.md says."""
+    """The interval after a simulated hour equals the table of docs/intervals.md."""
     later = simulated(source, polls())[-10:]
     assert sum(later) / len(later) == pytest.approx(settles_ms, rel=0.03)
     assert all(abs(each - settles_ms) <= 0.07 * settles_ms for each in later)
 
 
 def test_a_steady_target_is_polled_as_often_as_a_fixed_one_of_its_base() -> None:
-    """In the whole hour, from its first poll on."""
+    """The numbers of polls in an hour are equal."""
     found = simulated(staleness.steady, silent())
     assert 355 <= len(found) <= 365
     assert min(found) >= 9_500
 
 
 def test_a_dead_target_is_confirmed_quickly() -> None:
-    """Five polls in half a minute, when its breaker opens; never faster than the shortest interval."""
+    """Five polls in half a minute open the breaker; no interval is below the shortest."""
     found = simulated(staleness.steady, silent(), answers=False)
     assert sum(found[:4]) < 30_000
     assert min(found) >= 5_000

@@ -1,4 +1,4 @@
-"""Traps have a device polled at once, then at most once in a while; a flood of them is bounded, and none is lost."""
+"""Traps cause a poll at once, then once per gap; the total rate is bounded."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def pace(gap_ms: int = 10_000, per_s: float = 20.0, burst: int = 100) -> TrapPac
     return TrapPace(gap_ms, per_s, burst)
 
 
-def test_the_first_trap_has_its_device_polled_at_once() -> None:
-    """And only once."""
+def test_the_first_trap_causes_a_poll_at_once() -> None:
+    """One trap causes one poll."""
     it = pace()
     assert it.request(1, 0)
     assert it.due(0) == [1]
@@ -21,7 +21,7 @@ def test_the_first_trap_has_its_device_polled_at_once() -> None:
 
 
 def test_a_burst_costs_one_more_poll_when_it_is_over() -> None:
-    """What came after the first poll is seen by the second, one gap later."""
+    """The second poll, one gap later, covers the traps after the first."""
     it = pace()
     it.request(1, 0)
     it.due(0)
@@ -31,8 +31,8 @@ def test_a_burst_costs_one_more_poll_when_it_is_over() -> None:
     assert it.waiting == 0
 
 
-def test_more_devices_than_may_be_polled_wait_their_turn() -> None:
-    """The oldest first, at the pace that is allowed."""
+def test_devices_beyond_the_rate_wait() -> None:
+    """The longest waiting devices are polled first, within the rate."""
     it = pace(per_s=2.0, burst=3)
     for device in range(10):
         it.request(device, device)
@@ -42,8 +42,8 @@ def test_more_devices_than_may_be_polled_wait_their_turn() -> None:
     assert it.waiting == 5
 
 
-def test_a_poll_that_could_not_be_asked_for_is_asked_for_again() -> None:
-    """A store that was away costs no trap, and no gap."""
+def test_a_poll_that_could_not_be_requested_is_due_again() -> None:
+    """An unavailable store costs neither the trap nor a gap."""
     it = pace()
     it.request(1, 0)
     assert it.due(0) == [1]
@@ -52,7 +52,7 @@ def test_a_poll_that_could_not_be_asked_for_is_asked_for_again() -> None:
 
 
 def test_a_clock_that_stands_still_gives_nothing_for_free() -> None:
-    """Nor does one that goes back."""
+    """A clock that goes back earns no tokens either."""
     it = pace(per_s=1000.0, burst=1)
     it.request(1, 1000)
     it.request(2, 1000)
@@ -66,22 +66,22 @@ def test_a_clock_that_stands_still_gives_nothing_for_free() -> None:
 def test_every_trap_is_followed_by_a_poll_and_polls_keep_their_distance(
     steps: list[tuple[int, int]],
 ) -> None:
-    """Whatever comes whenever: no trap without a later poll, no two polls of a device within the gap."""
+    """Every trap has a later poll, and two polls of a device are at least a gap apart."""
     it, now, polls = pace(gap_ms=1000), 0, dict[int, list[int]]()
     traps: dict[int, int] = {}
 
-    def look() -> None:
+    def poll_due() -> None:
         for device in it.due(now):
             polls.setdefault(device, []).append(now)
 
     for device, later in steps:
         now += later
-        look()
+        poll_due()
         it.request(device, now)
         traps[device] = now
     for _ in range(50):
         now += 100
-        look()
+        poll_due()
     for device, last in traps.items():
         assert polls[device][-1] >= last
         assert all(b - a >= 1000 for a, b in zip(polls[device], polls[device][1:], strict=False))

@@ -1,4 +1,4 @@
-"""What is missing is said in words, of any queue and any set of workers."""
+"""The reason why no worker serves a queue, in words."""
 
 from __future__ import annotations
 
@@ -28,23 +28,33 @@ PLAIN = [worker("w1"), worker("w2", "zone=lan"), worker("w3", "site=ams")]
         ("poll.snmp;zone=dmz", PLAIN, "needs tag zone=dmz; 3 workers live, none has it"),
         ("poll.snmp;zone=dmz", PLAIN[:1], "needs tag zone=dmz; 1 worker live, without it"),
         ("poll.acme", PLAIN, "needs collector acme; 3 workers live, none has it"),
-        ("poll.acme;a=b", PLAIN[:2], "needs collector acme and tag a=b; 2 workers live, none has any of them"),
-        ("poll.acme;zone=dmz", PLAIN[:1], "needs collector acme and tag zone=dmz; 1 worker live, without them"),
+        (
+            "poll.acme;a=b",
+            PLAIN[:2],
+            "needs collector acme and tag a=b; 2 workers live, none has any of them",
+        ),
+        (
+            "poll.acme;zone=dmz",
+            PLAIN[:1],
+            "needs collector acme and tag zone=dmz; 1 worker live, without them",
+        ),
         (
             "poll.snmp;site=ams;zone=dmz",
             PLAIN,
-            "needs tag site=ams and tag zone=dmz; 3 workers live, the nearest, w3, lacks tag zone=dmz",
+            "needs tag site=ams and tag zone=dmz; 3 workers live,"
+            " the nearest, w3, lacks tag zone=dmz",
         ),
         (
             "poll.acme;zone=lan",
             [*PLAIN, worker("w4", collectors="snmp acme")],
-            "needs collector acme and tag zone=lan; 4 workers live, the nearest, w2, lacks collector acme",
+            "needs collector acme and tag zone=lan; 4 workers live,"
+            " the nearest, w2, lacks collector acme",
         ),
         ("poll.snmp;zone=lan", PLAIN, "w2 fits, and has not taken it up yet"),
         ("celery", PLAIN, "its name is not the name of a domain"),
         ("poll.snmp;zone", PLAIN, "its name is not the name of a domain"),
     ],
-)  # fmt: skip
+)
 def test_the_reason_names_what_is_missing(queue: str, living: list[Worker], said: str) -> None:
-    """Only what no worker, or no single worker, has; and nothing of a queue that somebody takes."""
+    """The reason lists the needs that no single worker meets; a served queue has none."""
     assert unroutable.reason(queue, living) == said
