@@ -42,6 +42,7 @@ class Rules:
     jitter: float = 0.1
 
     def for_code(self, code: str) -> Rule:
+        """Return the rule of an error code."""
         return self.by_code.get(code, self.usual)
 
 
@@ -72,6 +73,7 @@ class Breaker:
     probe_ms: int = 0  # when the next probe is due
 
     def pack(self) -> list[int]:
+        """Return the values for the status of the target."""
         return [self.trips, self.since_ms, self.probe_ms]
 
 

@@ -36,6 +36,7 @@ class Outcome:
 
     @property
     def good(self) -> bool:
+        """Whether the target responded, with all or some of its readings."""
         return self.result in (Result.OK, Result.PARTIAL)
 
     @property
@@ -45,14 +46,19 @@ class Outcome:
 
     @property
     def samples(self) -> int:
-        return len(self.readings.values) if self.readings else 0
+        """The number of readings."""
+        if self.readings is None:
+            return 0
+        return len(self.readings.values)
 
 
 def from_error(error: errors.DeviceError, readings: ReadingSet | None = None) -> Outcome:
     """Return the outcome of a device error: partial when it has readings."""
     is_finding = error.error_code in error_codes.FINDINGS
-    result = Result.PARTIAL if readings and not is_finding else Result.FAILED
-    return Outcome(result, error.error_code, clean(str(error)), readings)
+    is_partial = readings is not None and not is_finding
+    result = Result.PARTIAL if is_partial else Result.FAILED
+    message = clean(str(error))
+    return Outcome(result, error.error_code, message, readings)
 
 
 def clean(text: str, limit: int = MESSAGE_LIMIT) -> str:

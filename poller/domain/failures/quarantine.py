@@ -66,6 +66,7 @@ class Record:
 
     @property
     def since_ms(self) -> int:
+        """Since when the collector is quarantined or isolated; 0: neither."""
         return self.quarantined_ms or self.isolated_ms
 
     def pack(self) -> str:
@@ -78,9 +79,11 @@ def record(before: Record, incident: Incident, rules: Rules) -> Record:
     after = replace(before, reason=clean(incident.text))
 
     if incident.cause is Cause.SUSPICION:
-        after = replace(after, suspicions=_with_suspicion(before, incident, since_ms))
-        same_target = [target for _, target in after.suspicions if target == incident.target_id]
-        if len(same_target) < SUSPICIONS:
+        recent = [each for each in before.suspicions if each[0] > since_ms]
+        suspicion = (incident.at_ms, incident.target_id)
+        after = replace(after, suspicions=(*recent[-_MAX_STORED:], suspicion))
+        suspected = [target_id for _, target_id in after.suspicions]
+        if suspected.count(incident.target_id) < SUSPICIONS:
             return after
     if incident.cause is Cause.CRASH:
         recent_ms = [at_ms for at_ms in before.crashes_ms if at_ms > since_ms]
@@ -90,13 +93,6 @@ def record(before: Record, incident: Incident, rules: Rules) -> Record:
     if len(after.crashes_ms) >= rules.crashes and not before.quarantined_ms:
         after = replace(after, quarantined_ms=incident.at_ms)
     return after
-
-
-def _with_suspicion(
-    before: Record, incident: Incident, since_ms: int
-) -> tuple[tuple[int, int], ...]:
-    recent = [each for each in before.suspicions if each[0] > since_ms]
-    return (*recent[-_MAX_STORED:], (incident.at_ms, incident.target_id))
 
 
 def unpack(text: str) -> Record:

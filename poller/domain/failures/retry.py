@@ -50,6 +50,7 @@ class Budget:
     tokens: float = 100.0
 
     def earn(self, polls: int) -> Budget:
+        """Return the budget after these polls."""
         tokens = self.tokens + polls * self.share
         return replace(self, tokens=min(self.limit, tokens))
 
@@ -58,4 +59,5 @@ class Budget:
         return min(retries, int(self.tokens))
 
     def spend(self, retries: int) -> Budget:
+        """Return the budget after these retries."""
         return replace(self, tokens=self.tokens - retries)

@@ -47,7 +47,10 @@ class Outage:
 
 
 def is_dark(window: Window, limits: Limits) -> bool:
-    return window.dark >= limits.least and window.dark >= limits.share * window.polls
+    """Whether enough polls, and a large enough share of them, found no device."""
+    if window.dark < limits.least:
+        return False
+    return window.dark >= limits.share * window.polls
 
 
 def first_dark(windows: Iterable[Window], limits: Limits) -> Window | None:
@@ -77,7 +80,9 @@ def has_recovered(outage: Outage, canaries: Iterable[Status]) -> bool:
 
 def is_probe_due(outage: Outage, now_ms: int, limits: Limits) -> bool:
     """Whether new canaries are due; also when the clock was set back."""
-    return now_ms - outage.asked_ms >= limits.probe_ms or now_ms < outage.asked_ms
+    was_set_back = now_ms < outage.asked_ms
+    elapsed_ms = now_ms - outage.asked_ms
+    return was_set_back or elapsed_ms >= limits.probe_ms
 
 
 def next_canaries(ids: Sequence[int], chances: Sequence[float], limits: Limits) -> tuple[int, ...]:

@@ -83,10 +83,12 @@ def _no_defaults(collector: str | None) -> Defaults:
 def device(fields: Mapping[str, Any]) -> tuple[DeviceDraft, list[Problem]]:
     """Return a draft of raw values, and every problem of them. An absent field counts as None."""
     values, problems = _checked(fields, _DEVICE_FIELDS)
-    has_name = "name" in values or any(problem.field == "name" for problem in problems)
-    if not has_name:
-        problems.append(Problem("name", "the name is missing"))
-    return DeviceDraft(**{"name": "", **values}), problems
+    faulty = [problem.field for problem in problems]
+    if "name" not in values:
+        values["name"] = ""
+        if "name" not in faulty:
+            problems.append(Problem("name", "the name is missing"))
+    return DeviceDraft(**values), problems
 
 
 def target(

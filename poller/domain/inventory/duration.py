@@ -77,8 +77,11 @@ def rounded_text(duration_ms: int) -> str:
 def _two_units(seconds: int, large: str, small: str) -> str:
     small_s = UNITS_MS[small] // 1_000
     small_per_large = UNITS_MS[large] // UNITS_MS[small]
-    count, rest = divmod(round(seconds / small_s), small_per_large)
-    return f"{count} {large} {rest} {small}" if rest else f"{count} {large}"
+    rounded = round(seconds / small_s)
+    count, rest = divmod(rounded, small_per_large)
+    if not rest:
+        return f"{count} {large}"
+    return f"{count} {large} {rest} {small}"
 
 
 def interval_ms(value: str | int | float, what: str = "interval") -> int:

@@ -119,7 +119,9 @@ def word_fault(text: Any) -> str:
 
 def printable(text: str) -> str:
     """Return a text for a message, with escapes for characters that act on a terminal."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+    if text.isprintable():
+        return text
+    return text.encode("unicode_escape").decode()
 
 
 def _split(pair: str) -> tuple[str, str]:

@@ -79,7 +79,8 @@ class EvidenceFinder:
         self._rows: dict[Labels, dict[str, int]] = {}
         for index, series in enumerate(shape.series):
             if series.name in _ABOUT_A_ROW:
-                self._rows.setdefault(series.labels, {})[series.name] = index
+                row = self._rows.setdefault(series.labels, {})
+                row[series.name] = index
             elif series.name in _UPTIMES and not series.labels:
                 self._uptime = index
                 self._uptime_unit_cs = _UPTIMES[series.name]

@@ -155,7 +155,9 @@ def _restart_reason(before_cs: float, now_cs: float, elapsed_cs: float) -> str:
 
 
 def _wrapped(growth: float, width: int) -> float:
-    return growth + 2.0**width if width else growth
+    if not width:
+        return growth
+    return growth + 2.0**width
 
 
 def _no_wrap_reason(growth: float, before: Point, now: Point, width: int, seconds: float) -> str:
@@ -205,4 +207,6 @@ def _judged(
 def _capacity(before: Point, now: Point, seconds: float) -> float | None:
     """Return what the link can have carried between two samples, or None for an unknown speed."""
     max_per_s = max(before.max_per_s or 0.0, now.max_per_s or 0.0)
-    return max_per_s * SPEED_MARGIN * (seconds + REFRESH_S) if max_per_s else None
+    if not max_per_s:
+        return None
+    return max_per_s * SPEED_MARGIN * (seconds + REFRESH_S)

@@ -17,7 +17,9 @@ def bucket(value_ms: float) -> int:
 
 def upper_ms(index: int) -> float:
     """Return the upper edge of a bucket in milliseconds."""
-    return float(math.exp(index * _GROWTH)) if index > 0 else 0.0
+    if index <= 0:
+        return 0.0
+    return math.exp(index * _GROWTH)
 
 
 def quantile_ms(counts: Mapping[int, int], share: float) -> float:

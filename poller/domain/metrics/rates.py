@@ -41,6 +41,7 @@ class Line:
 
     @property
     def newest(self) -> Rate:
+        """The rate of the last poll."""
         return self.rates[-1]
 
     def mean(self) -> float | None:
@@ -54,6 +55,7 @@ class Line:
         return sum(per_second * seconds for per_second, seconds in spans) / total_s
 
     def highest(self) -> float | None:
+        """Return the highest rate, or None without any rate."""
         known = [rate.per_second for rate in self.rates if rate.per_second is not None]
         return max(known, default=None)
 
@@ -123,6 +125,9 @@ def _samples(key: Key, polls: Sequence[Poll], shapes: Mapping[int, _Counters]) -
 
 
 def _line(key: Key, counter: _Counter, query: RateQuery) -> Line:
-    rates = counters.rates(counter.points, counter.width, query.interval_ms)
-    shown = tuple(rate for rate in rates if rate.at_ms >= query.since_ms)
-    return Line(counter.series, key[1], shown)
+    _, labels = key
+    shown = []
+    for rate in counters.rates(counter.points, counter.width, query.interval_ms):
+        if rate.at_ms >= query.since_ms:
+            shown.append(rate)
+    return Line(counter.series, labels, tuple(shown))

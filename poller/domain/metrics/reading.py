@@ -78,7 +78,9 @@ class SeriesSet:
 
     @classmethod
     def from_packed(cls, packed: bytes) -> SeriesSet:
-        return cls.from_json(zlib.decompress(packed).decode())
+        """Return the shape of a compressed text."""
+        text = zlib.decompress(packed).decode()
+        return cls.from_json(text)
 
     def to_json(self) -> str:
         """Return the canonical text, which is hashed and stored. An unknown width is left out.
@@ -100,6 +102,7 @@ class SeriesSet:
 
     @classmethod
     def from_json(cls, text: str) -> SeriesSet:
+        """Return the shape of a canonical text."""
         series = []
         for name, labels, kind, *width in json.loads(text):
             series.append(Series(name, tuple(labels.items()), Kind(kind), *width))
@@ -119,8 +122,10 @@ class ReadingSet:
     values: Sequence[float]
 
     def __post_init__(self) -> None:
-        if len(self.values) != len(self.series.series):
-            raise ValueError(f"{len(self.values)} values for {len(self.series.series)} series")
+        values = len(self.values)
+        series = len(self.series.series)
+        if values != series:
+            raise ValueError(f"{values} values for {series} series")
 
     def __iter__(self) -> Iterator[Reading]:
         for series, value in zip(self.series.series, self.values, strict=True):

@@ -94,8 +94,10 @@ def _shared(names: Iterable[_Name]) -> set[tuple[str, str]]:
     rows: dict[tuple[str, str], str] = {}
     shared = set()
     for name in names:
-        if rows.setdefault((name.label, name.text), name.row) != name.row:
-            shared.add((name.label, name.text))
+        pair = (name.label, name.text)
+        first_row = rows.setdefault(pair, name.row)
+        if first_row != name.row:
+            shared.add(pair)
     return shared
 
 
@@ -103,10 +105,18 @@ def _identifying(labels: Labels, by: Identity, shared: set[tuple[str, str]]) -> 
     """Return the labels without describing ones; a unique name replaces the index."""
     names = {}
     for name in _names(labels, by):
-        if (name.label, name.text) not in shared:
-            names[name.index_label] = (name.label, name.text)
+        pair = (name.label, name.text)
+        if pair not in shared:
+            names[name.index_label] = pair
 
-    tables = [label.removesuffix(_INDEX) for label, _ in labels if label.endswith(_INDEX)]
-    describing = {table + ending for table in tables for ending in _DESCRIBING}
-    kept = [(label, text) for label, text in labels if label not in describing]
-    return tuple(sorted(names.get(label, (label, text)) for label, text in kept))
+    describing: set[str] = set()
+    for label, _ in labels:
+        if label.endswith(_INDEX):
+            table = label.removesuffix(_INDEX)
+            describing.update(table + ending for ending in _DESCRIBING)
+
+    identifying = []
+    for label, text in labels:
+        if label not in describing:
+            identifying.append(names.get(label, (label, text)))
+    return tuple(sorted(identifying))

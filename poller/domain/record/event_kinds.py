@@ -88,6 +88,7 @@ class EventFilter:
     target: str = ""
 
     def accepts(self, event: Event) -> bool:
+        """Whether the filter selects the event."""
         if self.kinds and event.kind not in self.kinds:
             return False
         if self.device not in ("", event.device):
@@ -130,11 +131,15 @@ def unpack(fields: Mapping[str, str]) -> Event | None:
 
 
 def _text(number: int | None) -> str:
-    return "" if number is None else str(number)
+    if number is None:
+        return ""
+    return str(number)
 
 
 def _optional_number(fields: Mapping[str, str], name: str) -> int | None:
-    return _number(fields[name]) if name in fields else None
+    if name not in fields:
+        return None
+    return _number(fields[name])
 
 
 def _number(text: str) -> int:

@@ -62,7 +62,9 @@ class Worker:
     @property
     def key(self) -> str:
         """A unique key, even if another worker has the same name."""
-        return f"{self.name}#{self.instance}" if self.instance else self.name
+        if not self.instance:
+            return self.name
+        return f"{self.name}#{self.instance}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,11 @@ class Overview:
     @property
     def unserved(self) -> dict[str, int]:
         """Waiting targets by queue, of queues that no living worker serves."""
-        return {load.queue: load.due for load in self.loads if load.due and not load.workers}
+        unserved = {}
+        for load in self.loads:
+            if load.due and not load.workers:
+                unserved[load.queue] = load.due
+        return unserved
 
 
 #: A target that is overdue by more of its own intervals than this is not late, but stuck.
@@ -159,4 +165,6 @@ LONG_OVERDUE = 2
 
 
 def is_long_overdue(due_ms: int, interval_ms: int, now_ms: int) -> bool:
-    return now_ms - due_ms > LONG_OVERDUE * interval_ms
+    """Whether a target waits for more than `LONG_OVERDUE` of its own intervals."""
+    overdue_ms = now_ms - due_ms
+    return overdue_ms > LONG_OVERDUE * interval_ms

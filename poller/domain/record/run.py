@@ -32,20 +32,29 @@ class Run(NamedTuple):
     @property
     def lateness_ms(self) -> int | None:
         """Start minus slot; None when the poll never started."""
-        return self.started_ms - self.plan_ms if self.started_ms else None
+        if not self.started_ms:
+            return None
+        return self.started_ms - self.plan_ms
 
     @property
     def duration_ms(self) -> int:
-        return max(0, self.finished_ms - self.started_ms) if self.started_ms else 0
+        """End minus start; 0 when the poll never started."""
+        if not self.started_ms:
+            return 0
+        return max(0, self.finished_ms - self.started_ms)
 
 
 def claimed_ms(token: str) -> int | None:
     """Return when the leader claimed the run, or None for a token of another form."""
     match = _TOKEN.fullmatch(token)
-    return int(match[1], 16) if match else None
+    if match is None:
+        return None
+    return int(match[1], 16)
 
 
 def queue_ms(token: str, started_ms: int) -> int:
     """Return the wait in the queue; 0 for a token without a time, or a clock that was set back."""
     claimed = claimed_ms(token)
-    return 0 if claimed is None else max(0, started_ms - claimed)
+    if claimed is None:
+        return 0
+    return max(0, started_ms - claimed)

@@ -51,6 +51,7 @@ class Status(NamedTuple):
 
     @property
     def mark(self) -> str:
+        """The letters at the start of the stored text."""
         state = LETTERS[self.state]
         breaker = OPEN if self.breaker.trips else ""
         reason = _REASON_LETTERS[self.reason] if self.reason else ""

@@ -70,7 +70,11 @@ def session_workers(workers: Iterable[Worker]) -> dict[str, tuple[str, ...]]:
             if _collector(queue) in worker.sessions:
                 holders.setdefault(queue, set()).add(worker.name)
 
-    return {queue: tuple(sorted(names)) for queue, names in holders.items() if consumers[queue] > 1}
+    shared = {}
+    for queue, names in holders.items():
+        if consumers[queue] > 1:
+            shared[queue] = tuple(sorted(names))
+    return shared
 
 
 # Cached: every tick needs the collector of each queue of each worker.

@@ -45,7 +45,11 @@ def batch_sizes(workers: Iterable[Worker], batch_size: int) -> dict[str, int]:
             cost = worker.costs.get(collector, 1.0)
             costs[queue] = max(cost, costs.get(queue, 1.0))
 
-    return {queue: max(1, int(batch_size / cost)) for queue, cost in costs.items() if cost > 1}
+    sizes = {}
+    for queue, cost in costs.items():
+        if cost > 1:
+            sizes[queue] = max(1, int(batch_size / cost))
+    return sizes
 
 
 def shortage(needed_per_s: float, done_per_s: float, overdue: int) -> float | None:

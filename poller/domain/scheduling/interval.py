@@ -46,6 +46,7 @@ class Adaptive:
 
     @property
     def longest_ms(self) -> int:
+        """The longest interval, at least the shortest."""
         return max(self.min_ms, self.max_ms)
 
     @property
@@ -160,7 +161,8 @@ def lengthened(policy: Adaptive, interval_ms: float, depth: int) -> float:
 
 
 def _clamped(policy: Adaptive, interval_ms: float) -> float:
-    return min(policy.longest_ms, max(policy.min_ms, interval_ms))
+    at_least = max(policy.min_ms, interval_ms)
+    return min(policy.longest_ms, at_least)
 
 
 def explain(policy: Adaptive, decision: Decision) -> str:

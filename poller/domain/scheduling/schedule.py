@@ -156,7 +156,9 @@ def _overlaid(given: Schedule, stored: Schedule) -> Schedule:
 
 
 def _given_or(given: T | None, stored: T | None) -> T | None:
-    return stored if given is None else given
+    if given is None:
+        return stored
+    return given
 
 
 def _first(*values: int | None) -> int:

@@ -38,6 +38,7 @@ class Rules:
     per_worker: int = 4096
 
     def for_collector(self, collector: str) -> Limits:
+        """Return the limits of a collector."""
         return self.by_collector.get(collector, self.usual)
 
 

@@ -76,8 +76,10 @@ def share_changed(before: ReadingSet | None, after: ReadingSet | None) -> float 
 
 
 def _differ(old: float | None, new: float | None) -> bool:
-    both_nan = old != old and new != new
-    return old != new and not both_nan
+    if old == new:
+        return False
+    both_are_nan = old != old and new != new
+    return not both_are_nan
 
 
 def _pairs(before: ReadingSet, after: ReadingSet) -> list[tuple[float | None, float | None]]:
