@@ -57,6 +57,7 @@ def rules(usual: Rule, auth_ms: int) -> Rules:
         BreakerRule.AT_ONCE_AND_LONG: Rule(1, auth_ms, auth_ms),
         BreakerRule.EVERY_SLOT: Rule(min(2, usual.after), 0, 0),
     }
+
     by_code = {code: by_name[row.breaker] for code, row in error_codes.TABLE.items()}
     return Rules(usual, by_code)
 

@@ -51,8 +51,9 @@ class Budget:
 
     def earn(self, polls: int) -> Budget:
         """Return the budget after these polls."""
-        tokens = self.tokens + polls * self.share
-        return replace(self, tokens=min(self.limit, tokens))
+        earned = polls * self.share
+        tokens = min(self.limit, self.tokens + earned)
+        return replace(self, tokens=tokens)
 
     def affordable(self, retries: int) -> int:
         """Return how many of these retries the tokens pay for."""
@@ -60,4 +61,5 @@ class Budget:
 
     def spend(self, retries: int) -> Budget:
         """Return the budget after these retries."""
-        return replace(self, tokens=self.tokens - retries)
+        tokens = self.tokens - retries
+        return replace(self, tokens=tokens)

@@ -50,7 +50,8 @@ def is_dark(window: Window, limits: Limits) -> bool:
     """Whether enough polls, and a large enough share of them, found no device."""
     if window.dark < limits.least:
         return False
-    return window.dark >= limits.share * window.polls
+    dark_limit = limits.share * window.polls
+    return window.dark >= dark_limit
 
 
 def first_dark(windows: Iterable[Window], limits: Limits) -> Window | None:

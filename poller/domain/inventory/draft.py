@@ -119,8 +119,10 @@ def target(
 
 def raise_first(problems: list[Problem]) -> None:
     """Raise InvalidInput for the first problem, for commands that store one row."""
-    if problems:
-        raise errors.InvalidInput(problems[0].message, hint=problems[0].hint)
+    if not problems:
+        return
+    first = problems[0]
+    raise errors.InvalidInput(first.message, hint=first.hint)
 
 
 def _checked(
@@ -198,7 +200,8 @@ def _max_ms(raw: Any) -> int:
 
 
 def _mapping(raw: Any) -> dict[str, Any]:
-    if not isinstance(raw, Mapping) or not all(isinstance(key, str) for key in raw):
+    is_mapping = isinstance(raw, Mapping) and all(isinstance(key, str) for key in raw)
+    if not is_mapping:
         raise errors.InvalidInput("options must be a mapping of names to values")
     return dict(raw)
 
@@ -218,7 +221,8 @@ def _tags(raw: Any) -> tuple[str, ...]:
 def _policy(raw: Any) -> Policy:
     names = [policy.value for policy in Policy]
     if raw not in names:
-        raise errors.InvalidInput(f'unknown policy "{raw}"', hint="it takes " + " or ".join(names))
+        hint = f"it takes {' or '.join(names)}"
+        raise errors.InvalidInput(f'unknown policy "{raw}"', hint=hint)
     return Policy(raw)
 
 

@@ -40,12 +40,15 @@ def parse_ms(value: str | int | float) -> int:
     """
     if isinstance(value, bool):
         raise _not_a_duration(value)
+
     text = str(value).strip()
     if _NUMBER.fullmatch(text):
         return round(float(text) * 1_000)
     if not _WHOLE.fullmatch(text):
         raise _not_a_duration(value)
-    return round(sum(float(number) * UNITS_MS[unit] for number, unit in _PART.findall(text)))
+
+    parts = [float(number) * UNITS_MS[unit] for number, unit in _PART.findall(text)]
+    return round(sum(parts))
 
 
 def format_ms(duration_ms: int) -> str:
@@ -88,9 +91,11 @@ def interval_ms(value: str | int | float, what: str = "interval") -> int:
     """Return a poll interval in milliseconds. Raises InvalidInput when it is out of bounds."""
     parsed = parse_ms(value)
     if not MIN_INTERVAL_MS <= parsed <= MAX_INTERVAL_MS:
+        shortest = format_ms(MIN_INTERVAL_MS)
+        longest = format_ms(MAX_INTERVAL_MS)
         raise errors.InvalidInput(
             f"the {what} {format_ms(parsed)} is out of bounds",
-            hint=f"choose {format_ms(MIN_INTERVAL_MS)} to {format_ms(MAX_INTERVAL_MS)}",
+            hint=f"choose {shortest} to {longest}",
         )
     return parsed
 

@@ -127,8 +127,10 @@ def printable(text: str) -> str:
 def _split(pair: str) -> tuple[str, str]:
     key, equals, value = pair.partition("=")
     if not equals:
+        shown = printable(pair)
         raise errors.InvalidInput(
-            f'"{printable(pair)}" is not of the form key=value', hint="for example site=ams"
+            f'"{shown}" is not of the form key=value',
+            hint="for example site=ams",
         )
     return key, value
 

@@ -112,4 +112,6 @@ def _number(values: Sequence[float], index: int | None) -> float | None:
     if index is None:
         return None
     value = values[index]
-    return value if 0 <= value < math.inf else None
+    if 0 <= value < math.inf:
+        return value
+    return None

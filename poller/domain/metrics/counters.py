@@ -105,18 +105,20 @@ def rate(before: Point | None, now: Point, width: int, interval_ms: int) -> Rate
     """
     if before is None:
         return Rate(now.at_ms, 0.0, Verdict.FIRST, reason="there is no sample before it")
+
     seconds = (now.at_ms - before.at_ms) / 1000
     if seconds <= 0:
         reason = "no time has passed since the sample before"
         return Rate(now.at_ms, seconds, Verdict.IMPLAUSIBLE, reason=reason)
-
     reason = reset_reason(before, now, seconds)
     if reason:
         return Rate(now.at_ms, seconds, Verdict.RESET, reason=reason)
+
     growth = now.value - before.value
     if growth >= 0:
         return _judged(before, now, growth, Verdict.OK, width, interval_ms)
 
+    # The counter went down: it was full, or it was set back.
     growth = _wrapped(growth, width)
     reason = _no_wrap_reason(growth, before, now, width, seconds)
     if reason:
@@ -129,6 +131,7 @@ def reset_reason(before: Point, now: Point, seconds: float) -> str:
     discontinuities = (before.discontinuity_cs, now.discontinuity_cs)
     if None not in discontinuities and before.discontinuity_cs != now.discontinuity_cs:
         return "the device says that its counters were set back"
+
     if before.uptime_cs is None or now.uptime_cs is None:
         return ""
     return _restart_reason(before.uptime_cs, now.uptime_cs, 100 * seconds)

@@ -52,7 +52,9 @@ class Line:
         total_s = sum(seconds for _, seconds in spans)
         if not total_s:
             return None
-        return sum(per_second * seconds for per_second, seconds in spans) / total_s
+
+        growth = sum(per_second * seconds for per_second, seconds in spans)
+        return growth / total_s
 
     def highest(self) -> float | None:
         """Return the highest rate, or None without any rate."""
@@ -114,6 +116,7 @@ def _samples(key: Key, polls: Sequence[Poll], shapes: Mapping[int, _Counters]) -
     """Return the samples of a counter in all polls. An older width counts while the newest is 0."""
     name, labels = key
     counter = _Counter(Series(name, labels, Kind.COUNTER))
+
     for at_ms, readings in polls:
         found = shapes[readings.series.id].get(key)
         if found is None:

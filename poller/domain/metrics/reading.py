@@ -129,7 +129,8 @@ class ReadingSet:
 
     def __iter__(self) -> Iterator[Reading]:
         for series, value in zip(self.series.series, self.values, strict=True):
-            yield Reading(series.name, value, dict(series.labels), series.kind, series.width)
+            labels = dict(series.labels)
+            yield Reading(series.name, value, labels, series.kind, series.width)
 
     @classmethod
     def of(cls, readings: Iterable[Reading]) -> ReadingSet:
@@ -139,14 +140,17 @@ class ReadingSet:
             labels = tuple(sorted(reading.labels.items()))
             series = Series(reading.name, labels, reading.kind, reading.width)
             rows[reading.name, labels] = (series, float(reading.value))
-        shape = SeriesSet(tuple(series for series, _ in rows.values()))
-        return cls(shape, [value for _, value in rows.values()])
+
+        series_of_rows = tuple(series for series, _ in rows.values())
+        values = [value for _, value in rows.values()]
+        return cls(SeriesSet(series_of_rows), values)
 
 
 def pack(values: Sequence[float]) -> bytes:
     """Return the values as little-endian float64, eight bytes each."""
     if type(values) is array and values.typecode == "d" and not _BIG_ENDIAN:
         return values.tobytes()
+
     packed = array("d", values)
     if _BIG_ENDIAN:
         packed.byteswap()

@@ -72,20 +72,24 @@ def _names(labels: Labels, by: Identity) -> Iterator[_Name]:
     """Yield the name of each index among the labels that has one."""
     if by is Identity.IF_INDEX:
         return
+
     texts = dict(labels)
     for index_label, row in labels:
         if not index_label.endswith(_INDEX):
             continue
-        label = _name_label(index_label.removesuffix(_INDEX), texts, by)
-        if label and texts[label].strip():
-            yield _Name(index_label, row, label, texts[label])
+        table = index_label.removesuffix(_INDEX)
+        label = _name_label(table, texts, by)
+        text = texts.get(label, "")
+        if label and text.strip():
+            yield _Name(index_label, row, label, text)
 
 
 def _name_label(table: str, texts: Mapping[str, str], by: Identity) -> str:
     """Return the label that names the rows of a table, or "" if there is none."""
     for ending in (by.ending, *_NAMING):
-        if table + ending in texts:
-            return table + ending
+        label = table + ending
+        if label in texts:
+            return label
     return ""
 
 

@@ -110,6 +110,7 @@ def pack(event: Event) -> dict[str, str]:
         "device_id": _text(event.device_id),
         "data": json.dumps(dict(event.data), default=str) if event.data else "",
     }
+
     return {name: text for name, text in fields.items() if text}
 
 
@@ -151,7 +152,8 @@ def _number(text: str) -> int:
 
 def _data(text: str) -> dict[str, Any]:
     # A JSON column of PostgreSQL cannot hold this character.
-    data = json.loads(text.replace("\\u0000", " "))
+    storable = text.replace("\\u0000", " ")
+    data = json.loads(storable)
     if not isinstance(data, dict):
         raise TypeError(text)
     return data

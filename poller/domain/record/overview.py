@@ -155,8 +155,9 @@ class Overview:
         """Waiting targets by queue, of queues that no living worker serves."""
         unserved = {}
         for load in self.loads:
-            if load.due and not load.workers:
+            if not load.workers and load.due:
                 unserved[load.queue] = load.due
+
         return unserved
 
 

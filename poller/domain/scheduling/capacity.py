@@ -48,7 +48,8 @@ def batch_sizes(workers: Iterable[Worker], batch_size: int) -> dict[str, int]:
     sizes = {}
     for queue, cost in costs.items():
         if cost > 1:
-            sizes[queue] = max(1, int(batch_size / cost))
+            size = int(batch_size / cost)
+            sizes[queue] = max(1, size)
     return sizes
 
 
@@ -63,7 +64,9 @@ def shortage(needed_per_s: float, done_per_s: float, overdue: int) -> float | No
     if done_per_s <= 0:
         return None
     ratio = needed_per_s / done_per_s
-    return ratio if ratio > CATCHING_UP else 0.0
+    if ratio <= CATCHING_UP:
+        return 0.0
+    return ratio
 
 
 def pause_s(longest_s: float, targets_per_s: float, queues: int, batch_size: int) -> float:

@@ -55,6 +55,7 @@ class Adaptive:
         span = self.longest_ms - self.min_ms
         if not span:
             return 1.0
+
         share = (self.longest_ms - self.base_ms) / span
         return min(1.0, max(0.0, share))
 
@@ -115,6 +116,7 @@ def adapt(policy: Adaptive, inputs: Inputs) -> Decision:
     Errors shorten it only until the breaker opens; an open breaker makes no decision.
     """
     score = min(1.0, max(0.0, inputs.score))
+
     by_score = interval_of_score(policy, score)
     confirming = shortened(policy, by_score, inputs.errors)
     target = lengthened(policy, confirming, inputs.depth)
@@ -123,6 +125,7 @@ def adapt(policy: Adaptive, inputs: Inputs) -> Decision:
     smoothed = _clamped(policy, policy.alpha * target + (1 - policy.alpha) * before)
     variation = policy.jitter * (2 * inputs.chance - 1)
     chosen = _clamped(policy, smoothed * (1 + variation))
+
     return Decision(
         score=score,
         errors=inputs.errors,
@@ -150,14 +153,16 @@ def shortened(policy: Adaptive, interval_ms: float, errors: int) -> float:
     """Return the interval after errors in a row."""
     if errors <= 0:
         return interval_ms
-    return max(policy.min_ms, interval_ms / (1 + policy.penalty * errors))
+    divisor = 1 + policy.penalty * errors
+    return max(policy.min_ms, interval_ms / divisor)
 
 
 def lengthened(policy: Adaptive, interval_ms: float, depth: int) -> float:
     """Return the interval while batches of the same queue wait."""
     if depth <= 1:
         return interval_ms
-    return min(policy.longest_ms, interval_ms * (1 + policy.stretch * (depth - 1)))
+    factor = 1 + policy.stretch * (depth - 1)
+    return min(policy.longest_ms, interval_ms * factor)
 
 
 def _clamped(policy: Adaptive, interval_ms: float) -> float:

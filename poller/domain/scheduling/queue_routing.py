@@ -27,17 +27,20 @@ def merge_requirements(*levels: Mapping[str, str]) -> dict[str, str]:
 def parse(queue: str) -> tuple[str, dict[str, str]]:
     """Return the collector and the required tags of a queue name. `is_canonical` checks a name."""
     collector, *tags = queue.removeprefix(QUEUE_PREFIX).split(";")
+
     required = {}
     for tag in tags:
         key, _, value = tag.partition("=")
         required[key] = value
+
     return collector, required
 
 
 def is_canonical(queue: str) -> bool:
     """Whether this is the name of a domain's queue. Redis may hold any other name."""
     collector, required = parse(queue)
-    return queue_name(collector, required) == queue
+    canonical = queue_name(collector, required)
+    return queue == canonical
 
 
 def serves(queue: str, collectors: Collection[str], tags: Mapping[str, str]) -> bool:

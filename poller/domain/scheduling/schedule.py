@@ -51,8 +51,11 @@ NO_DEFAULTS = Defaults()
 def resolve(given: Schedule, stored: Schedule | None, defaults: Defaults) -> Schedule:
     """Return the given values over the stored ones (None: a new target) over the defaults."""
     declared = defaults.declared
-    policy = given.policy or (stored or declared).policy or Policy.FIXED
-    explicit = _overlaid(given, stored) if stored else given
+    usual = stored or declared
+    policy = given.policy or usual.policy or Policy.FIXED
+    explicit = given
+    if stored:
+        explicit = _overlaid(given, stored)
 
     if policy is Policy.FIXED:
         interval = _first(explicit.interval_ms, declared.interval_ms, duration.DEFAULT_INTERVAL_MS)
@@ -79,10 +82,11 @@ def problems(given: Schedule, resolved: Schedule) -> Iterator[Problem]:
     interval = resolved.interval_ms
     timeout = resolved.timeout_ms
     if interval is not None and timeout is not None and timeout >= interval:
-        shown = format_ms(interval)
-        message = f"the timeout {format_ms(timeout)} must be shorter than the interval {shown}"
-        example = format_ms(duration.default_timeout_ms(interval))
-        yield Problem("timeout", message, f"for example {example}")
+        longest = format_ms(interval)
+        message = f"the timeout {format_ms(timeout)} must be shorter than the interval {longest}"
+        default_ms = duration.default_timeout_ms(interval)
+        hint = f"for example {format_ms(default_ms)}"
+        yield Problem("timeout", message, hint)
 
 
 def _surplus(given: Schedule) -> Iterator[Problem]:
@@ -101,6 +105,7 @@ def _disorder(given: Schedule, resolved: Schedule) -> Iterator[Problem]:
         high = bounds[upper]
         if low is None or high is None or low <= high:
             continue
+
         at_most = format_ms(high)
         at_least = format_ms(low)
         yield Problem(
@@ -122,13 +127,16 @@ def _blamed(given: Schedule, lower: str, upper: str) -> str:
 
 def _bounds(explicit: Schedule, declared: Schedule, numbers: Adaptive) -> tuple[int, int, int]:
     """Return shortest, base and longest interval; defaults fit around the explicit values."""
-    low, base, high = explicit.min_ms, explicit.interval_ms, explicit.max_ms
+    low = explicit.min_ms
+    base = explicit.interval_ms
+    high = explicit.max_ms
     if base is None:
         base = _first(declared.interval_ms, numbers.base_ms)
         if high is not None:
             base = min(base, high)
         if low is not None:
             base = max(base, low)
+
     if low is None:
         low = min(base, _first(declared.min_ms, numbers.min_ms))
     if high is None:
@@ -139,8 +147,9 @@ def _bounds(explicit: Schedule, declared: Schedule, numbers: Adaptive) -> tuple[
 def _timeout(interval: int, explicit: Schedule, declared: Schedule) -> int:
     if explicit.timeout_ms is not None:
         return explicit.timeout_ms
-    if declared.timeout_ms is not None and declared.timeout_ms < interval:
-        return declared.timeout_ms
+    default_ms = declared.timeout_ms
+    if default_ms is not None and default_ms < interval:
+        return default_ms
     return duration.default_timeout_ms(interval)
 
 

@@ -52,6 +52,7 @@ def parse_exceptions(words: Iterable[str], usual: Limits) -> dict[str, Limits]:
         collector, limit, number = _parse(word)
         limits = exceptions.get(collector, usual)
         exceptions[collector] = replace(limits, **{limit: number})
+
     return exceptions
 
 

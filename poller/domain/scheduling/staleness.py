@@ -42,7 +42,8 @@ def comparing(source: Source) -> Source:
 def steady(evidence: Evidence) -> float:
     """A healthy target has its base interval; the older its data, the shorter the interval."""
     neutral = evidence.policy.neutral
-    return neutral + (1 - neutral) * age(evidence)
+    span = 1 - neutral
+    return neutral + span * age(evidence)
 
 
 def age(evidence: Evidence) -> float:
@@ -61,17 +62,21 @@ def age(evidence: Evidence) -> float:
 def change(evidence: Evidence) -> float:
     """The share of gauges and infos that changed: a quiet device is polled slowly."""
     changed = share_changed(evidence.before, evidence.readings)
-    return steady(evidence) if changed is None else changed
+    if changed is None:
+        return steady(evidence)
+    return changed
 
 
 def share_changed(before: ReadingSet | None, after: ReadingSet | None) -> float | None:
     """Return the share of changed gauges and infos, None when there is nothing to compare."""
     if before is None or after is None:
         return None
+
     pairs = _pairs(before, after)
     if not pairs:
         return None
-    changed = sum(1 for old, new in pairs if _differ(old, new))
+
+    changed = sum(_differ(old, new) for old, new in pairs)
     return changed / len(pairs)
 
 
@@ -87,6 +92,7 @@ def _pairs(before: ReadingSet, after: ReadingSet) -> list[tuple[float | None, fl
     if before.series is after.series:
         rows = zip(after.series.series, before.values, after.values, strict=True)
         return [(old, new) for series, old, new in rows if series.kind is not _COUNTER]
+
     old_values = _values(before)
     new_values = _values(after)
     keys = old_values.keys() | new_values.keys()

@@ -27,8 +27,10 @@ class TrapPace:
         """Plan a poll for a trap. Returns False when the device already waits for its poll."""
         if device in self._waiting:
             return False
+
         polled_ms = self._polled_ms.get(device, now_ms - self.gap_ms)
-        self._waiting[device] = max(now_ms, polled_ms + self.gap_ms)
+        next_ms = polled_ms + self.gap_ms
+        self._waiting[device] = max(now_ms, next_ms)
         return True
 
     def due(self, now_ms: int) -> list[int]:
@@ -37,6 +39,7 @@ class TrapPace:
         due = sorted((at_ms, device) for device, at_ms in self._waiting.items() if at_ms <= now_ms)
         devices = [device for _, device in due[: int(self._tokens)]]
         self._tokens -= len(devices)
+
         for device in devices:
             del self._waiting[device]
             self._polled_ms[device] = now_ms

@@ -39,12 +39,14 @@ def missing_needs(
     """Return what a worker lacks to serve a queue: `collector snmp`, `tag zone=dmz`."""
     collector, required = queue_routing.parse(queue)
     present = tags or {}
+
     lacks = []
     if collector not in collectors:
         lacks.append(f"collector {collector}")
     for key, value in required.items():
         if present.get(key) != value:
             lacks.append(f"tag {key}={value}")
+
     return lacks
 
 
