@@ -21,13 +21,13 @@ DECLARED = "declared: by its author or in isolated_collectors"
 
 
 @dataclass(frozen=True)
-class Known:
+class CollectorTrust:
     """What the cluster knows; None when it cannot be asked."""
 
     records: Mapping[Release, Record] | None
     declared: frozenset[str]
 
-    def of(self, collector: Collector, registry: Registry) -> dict[str, Any]:
+    def describe(self, collector: Collector, registry: Registry) -> dict[str, Any]:
         """For an installed collector: state, since when, crashes and the reason."""
         if self.records is None:
             return {
@@ -43,16 +43,20 @@ class Known:
             getattr(collector, "isolated", False) or collector.name in self.declared
         ):
             return {
-                **view(found),
+                **describe_record(found),
                 "state": Trust.ISOLATED.value,
                 "reason": found.reason or DECLARED,
             }
-        return view(found)
+        return describe_record(found)
 
-    def doubted(self) -> list[dict[str, Any]]:
+    def recorded_releases(self) -> list[dict[str, Any]]:
         """Everything that is held against any release, also against one that is not installed here."""
         return [
-            {"collector": release.collector, "distribution": release.distribution, **view(found)}
+            {
+                "collector": release.collector,
+                "distribution": release.distribution,
+                **describe_record(found),
+            }
             for release, found in sorted(
                 (self.records or {}).items(), key=lambda pair: pair[0].field
             )
@@ -63,12 +67,14 @@ def declared(services: Services) -> frozenset[str]:
     return frozenset(services.settings.isolated_collectors)
 
 
-def read(services: Services) -> Known:
+def read(services: Services) -> CollectorTrust:
     """Raises StoreError."""
-    return Known(quarantine_records.read(services.redis, services.keys), declared(services))
+    return CollectorTrust(
+        quarantine_records.read(services.redis, services.keys), declared(services)
+    )
 
 
-def view(found: Record) -> dict[str, Any]:
+def describe_record(found: Record) -> dict[str, Any]:
     since = datetime.fromtimestamp(found.since_ms / 1000, UTC) if found.since_ms else None
     seconds = max(0, event_publisher.now_ms() - found.since_ms) // 1000 if since else None
     return {

@@ -45,7 +45,7 @@ class Health:
 
 def judge(overview: Overview) -> Health:
     """The verdict on an overview."""
-    if first_run(overview):
+    if is_first_run(overview):
         return Health(Tone.UNKNOWN, "Nothing to poll yet. Three ways to begin:", "poller")
     stopped = list(_stopped(overview))
     # While it stands still, whether it is late is no question, and good news is old news.
@@ -71,17 +71,17 @@ def unreadable(trouble: str, last_read: str = "") -> Health:
     )
 
 
-def first_run(overview: Overview) -> bool:
+def is_first_run(overview: Overview) -> bool:
     return overview.targets == 0 and not overview.totals.get("polls")
 
 
-def running(worker: Worker, overview: Overview) -> bool:
+def is_running(worker: Worker, overview: Overview) -> bool:
     """A worker that neither reported lately nor said good-bye is lost, not running."""
     return worker.seen_ms > overview.as_of_ms - DEAD_AFTER_MS
 
 
 def workers_running(overview: Overview) -> int:
-    return sum(running(worker, overview) for worker in overview.workers)
+    return sum(is_running(worker, overview) for worker in overview.workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Unroutable:
 
 def unroutable(overview: Overview) -> list[Unroutable]:
     """Those with the most targets first."""
-    living = [worker for worker in overview.workers if running(worker, overview)]
+    living = [worker for worker in overview.workers if is_running(worker, overview)]
     waiting = sorted(overview.unserved.items(), key=lambda item: (-item[1], item[0]))
     return [
         Unroutable(
@@ -109,7 +109,7 @@ def unroutable(overview: Overview) -> list[Unroutable]:
     ]
 
 
-def waits_for(queue: str, overview: Overview) -> str:
+def waiting_reason(queue: str, overview: Overview) -> str:
     """Why a target of this queue is not polled although it is due for long."""
     if overview.leader is None:
         return "no leader: nothing is being scheduled"
@@ -117,13 +117,13 @@ def waits_for(queue: str, overview: Overview) -> str:
     return next(lacking, "the workers do not keep up")
 
 
-def namesakes(overview: Overview) -> dict[str, int]:
+def duplicate_names(overview: Overview) -> dict[str, int]:
     """Names that several running workers have: Celery's own tools take these for one."""
-    names = Counter(worker.name for worker in overview.workers if running(worker, overview))
+    names = Counter(worker.name for worker in overview.workers if is_running(worker, overview))
     return {name: number for name, number in names.items() if number > 1}
 
 
-def late(overview: Overview) -> bool:
+def is_late(overview: Overview) -> bool:
     """True when polling as a whole is behind its plan."""
     overdue = overview.overdue > overview.targets * OVERDUE_SHARE
     return overdue or overview.lateness.p99_ms > LATE_P99_MS or overview.long_overdue > 0
@@ -242,7 +242,7 @@ def _punctual(overview: Overview) -> Iterator[tuple[Tone, str]]:
             Tone.LATE,
             f"{formatting.exact(lost)} of {formatting.exact(len(overview.workers))} workers lost.",
         )
-    if late(overview):
+    if is_late(overview):
         yield Tone.LATE, f"Polling is late: {', '.join(_delays(overview))}."
     elif overview.lateness.count and overview.targets:
         yield Tone.OK, "Polling is on time."

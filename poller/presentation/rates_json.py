@@ -11,17 +11,17 @@ from poller.domain.metrics.rates import Line
 from poller.presentation import formatting
 
 if TYPE_CHECKING:
-    from poller.db.record.stored_rates import Rated
+    from poller.db.record.stored_rates import TargetRates
 
 SCHEMA = "poller.rates/1"
 
 
-def document(device: str, rated: Sequence[Rated], span: bool, now_ms: int) -> dict[str, Any]:
+def document(device: str, rated: Sequence[TargetRates], span: bool, now_ms: int) -> dict[str, Any]:
     """The answer of the API; the command line says the same."""
     items = [
-        item(each.target.name, line, span, now_ms) for each in rated for line in each.answer.lines
+        item(each.target.name, line, span, now_ms) for each in rated for line in each.result.lines
     ]
-    total = sum(each.answer.total for each in rated)
+    total = sum(each.result.total for each in rated)
     return {
         "schema": SCHEMA,
         "as_of": formatting.instant(now_ms),

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from poller import errors
 from poller.collectors.registry import Registry
-from poller.db.record.stored_rates import Asked, Rated
+from poller.db.record.stored_rates import RatesRequest, TargetRates
 from poller.domain.record.overview import Overview
-from poller.presentation.collector_trust import Known
+from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.device_state import Standing
 from poller.web.pages.collectors_page import Found
 
 
-def _no_device(name: str, asked: Asked) -> Sequence[Rated]:
+def _no_device(name: str, asked: RatesRequest) -> Sequence[TargetRates]:
     raise errors.NotFound(f'no device named "{name}"')
 
 
@@ -23,7 +23,7 @@ def _unseen(name: str, targets: Sequence[int]) -> Standing:
 
 
 def _none_installed() -> Found:
-    return Found(Registry(), Known({}, frozenset()), ())
+    return Found(Registry(), CollectorTrust({}, frozenset()), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,9 @@ class Sources:
     links: Mapping[str, str] = field(
         default_factory=dict
     )  # title -> http(s) address, shown in the header
-    rates: Callable[[str, Asked], Sequence[Rated]] = _no_device  # of a device; raises NotFound
+    rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = (
+        _no_device  # of a device; raises NotFound
+    )
     collectors: Callable[[], Found] = _none_installed
     standing: Callable[[str, Sequence[int]], Standing] = (
         _unseen  # of a device and these targets; raises NotFound

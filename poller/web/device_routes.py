@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from poller import errors
-from poller.db.record.stored_rates import Asked
+from poller.db.record.stored_rates import RatesRequest
 from poller.domain.inventory import duration
 from poller.presentation import rates_json
 from poller.web import error_responses
@@ -57,7 +57,7 @@ def add(app: FastAPI, sources: Sources, page: Page, snapshots: Snapshots) -> Non
         now_ms = _now_ms()
         try:
             since_ms = now_ms - duration.parse_ms(since) if since else 0
-            asked = Asked(
+            asked = RatesRequest(
                 lambda names: [each for each in names if metric in each], limit, max(0, since_ms)
             )
             rated = await run_in_threadpool(sources.rates, name, asked)

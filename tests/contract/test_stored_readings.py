@@ -200,11 +200,13 @@ def test_the_rates_of_a_device_with_several_targets_come_a_page_at_a_time(engine
         Writer(engine).write([Stored(each.id, 60_000 * at, metrics) for at in range(3)], NOW_MS)
 
     def page(skip: int, most: int) -> list[str]:
-        found = stored_rates.of_device(engine, "sw1", stored_rates.Asked(most=most, skip=skip))
-        assert sum(each.answer.total for each in found) == 9
-        return [line.series.name for each in found for line in each.answer.lines]
+        found = stored_rates.of_device(
+            engine, "sw1", stored_rates.RatesRequest(limit=most, offset=skip)
+        )
+        assert sum(each.result.total for each in found) == 9
+        return [line.series.name for each in found for line in each.result.lines]
 
     assert page(0, 99) == [f"m{number}{n}" for number in range(3) for n in range(3)]
     assert [name for skip in (0, 4, 8) for name in page(skip, 4)] == page(0, 99)
     with pytest.raises(errors.NotFound):
-        stored_rates.of_device(engine, "sw9", stored_rates.Asked())
+        stored_rates.of_device(engine, "sw9", stored_rates.RatesRequest())

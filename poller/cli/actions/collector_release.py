@@ -118,4 +118,4 @@ def _event(services: Services, release: Release, record: Record) -> Event:
 
 
 def _released(release: Release, record: Record) -> dict[str, Any]:
-    return {"distribution": release.distribution, **collector_trust.view(record)}
+    return {"distribution": release.distribution, **collector_trust.describe_record(record)}

@@ -27,7 +27,7 @@ from poller.cli.output.render import Json
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector
-    from poller.presentation.collector_trust import Known
+    from poller.presentation.collector_trust import CollectorTrust
 
 SCHEMA = "poller.collectors/1"
 
@@ -140,9 +140,9 @@ def list_(
 
     items: Items = []
     for each in chosen.values():
-        items.append({**descriptions.describe(each, found), **trust.of(each, found)})
+        items.append({**descriptions.describe(each, found), **trust.describe(each, found)})
 
-    doubted = [item for item in trust.doubted() if name in (None, item["collector"])]
+    doubted = [item for item in trust.recorded_releases() if name in (None, item["collector"])]
     broken = [asdict(each) for each in found.broken if name in (None, each.name)]
     if not as_json:
         _show(items, doubted, broken)
@@ -178,10 +178,10 @@ def release(
     collector_release.release(name, wait_s, dry_run, as_json)
 
 
-def _trust() -> Known:
+def _trust() -> CollectorTrust:
     """The crash records of all collectors; without Redis a note, and no records."""
     from poller.presentation import collector_trust
-    from poller.presentation.collector_trust import Known
+    from poller.presentation.collector_trust import CollectorTrust
 
     services = bootstrap.services()
     try:
@@ -190,7 +190,7 @@ def _trust() -> Known:
         render.note(
             f"note: which collectors are isolated or quarantined is not known: {error.message}"
         )
-        return Known(None, collector_trust.declared(services))
+        return CollectorTrust(None, collector_trust.declared(services))
 
 
 def _show(items: Items, doubted: Items, broken: Items) -> None:

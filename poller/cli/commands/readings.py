@@ -77,12 +77,12 @@ def command(
     chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
 
     if rate:
-        from poller.db.record.stored_rates import Asked
+        from poller.db.record.stored_rates import RatesRequest
 
         def matching(names: Collection[str]) -> list[str]:
             return [name for name in names if (metric or "") in name]
 
-        readings_rate.show(engine, device, chosen, Asked(matching, limit, since_ms), as_json)
+        readings_rate.show(engine, device, chosen, RatesRequest(matching, limit, since_ms), as_json)
     else:
         _show(engine, device, chosen, metric or "", limit, as_json)
 

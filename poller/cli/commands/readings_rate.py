@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.db.inventory.targets import Target
-    from poller.db.record.stored_rates import Asked, Rated
+    from poller.db.record.stored_rates import RatesRequest, TargetRates
     from poller.domain.metrics.rates import Line
 
 _PLOT_WIDTH = 24
@@ -37,22 +37,22 @@ class _Row(dict[str, Any]):
 
 
 def show(
-    engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as_json: bool
+    engine: Engine, device: str, chosen: Sequence[Target], request: RatesRequest, as_json: bool
 ) -> None:
     """Print the newest rate of every counter; over a span also its mean and maximum."""
     from poller.db.record import stored_rates
 
-    rated = stored_rates.of_targets(engine, chosen, asked)
+    rated = stored_rates.of_targets(engine, chosen, request)
     now_ms = time.time_ns() // 1_000_000
-    span = bool(asked.since_ms)
+    span = bool(request.since_ms)
 
     rows = []
     for each in rated:
-        for line in each.answer.lines:
+        for line in each.result.lines:
             fields = rates_json.item(each.target.name, line, span, now_ms)
             rows.append(_Row(fields, line))
 
-    total = sum(each.answer.total for each in rated)
+    total = sum(each.result.total for each in rated)
     columns = list(_columns(span))
     render.listing(rates_json.SCHEMA, rows, columns, as_json, device=device, total=total)
 
@@ -119,7 +119,7 @@ def _can_draw() -> bool:
     return sys.stdout.isatty() and encoding.startswith("utf") and not render.accessible()
 
 
-def _notes(device: str, rated: Sequence[Rated], shown: int, total: int) -> Iterator[str]:
+def _notes(device: str, rated: Sequence[TargetRates], shown: int, total: int) -> Iterator[str]:
     """The sentences below the list: why it is empty, or what it leaves out."""
     if not rated:
         yield f"{device} has no targets: poller target add {device} --collector snmp"
@@ -145,8 +145,8 @@ def _notes(device: str, rated: Sequence[Rated], shown: int, total: int) -> Itera
             yield f"{device}/{each.target.name}: only the newest {polls} polls of that time"
 
 
-def _has_one_poll(rated: Rated) -> bool:
+def _has_one_poll(rated: TargetRates) -> bool:
     """True if the target has no rate yet because it was polled only once."""
     if rated.polls != 1:
         return False
-    return any(line.newest.verdict is Verdict.FIRST for line in rated.answer.lines)
+    return any(line.newest.verdict is Verdict.FIRST for line in rated.result.lines)

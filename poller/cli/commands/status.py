@@ -83,7 +83,7 @@ def _show(view: Overview, page: str) -> None:
         console.print(Text(one_line(text), style=style), soft_wrap=True)
 
     print_line(health.judge(view).text, "bold")
-    if not health.first_run(view):
+    if not health.is_first_run(view):
         console.print(_states(view), soft_wrap=True)
 
     for line in _details(view, page):
@@ -115,7 +115,7 @@ def _states(view: Overview) -> Text:
 
 
 def _details(view: Overview, page: str) -> Iterator[str]:
-    if health.first_run(view):
+    if health.is_first_run(view):
         yield from FIRST_STEPS
     else:
         yield from _polling(view)
@@ -180,7 +180,7 @@ def _processes(view: Overview) -> Iterator[str]:
     for worker in view.workers:
         yield f"worker     {labels[worker.key]}: {_worker(worker, view)}"
 
-    for name, number in health.namesakes(view).items():
+    for name, number in health.duplicate_names(view).items():
         yield f"names      {number} workers are called {name}: give each its own with -n"
 
     stalls = view.totals.get("worker_stalls")
@@ -208,7 +208,7 @@ def _worker(worker: Worker, view: Overview) -> str:
     if worker.polled_ms:
         parts.append(f"last {formatting.age(now_ms - worker.polled_ms)} ago")
 
-    if health.running(worker, view):
+    if health.is_running(worker, view):
         slots = formatting.counted(worker.slots, "batch", "batches")
         parts.append(f"{formatting.exact(worker.in_flight)} of {slots}")
     else:

@@ -167,7 +167,7 @@ def _why(each: TroubledTarget, view: Overview) -> str:
     if each.status.state is State.FAILING:
         return each.status.message
     queue = each.late.queue if each.late else ""
-    return health.waits_for(queue, view)
+    return health.waiting_reason(queue, view)
 
 
 def _totals(found: Troubles, shown: int) -> str:

@@ -26,7 +26,7 @@ def command(as_json: render.Json = False) -> None:
 
 def _item(worker: Worker, view: Overview) -> dict[str, Any]:
     """The JSON fields of a worker."""
-    is_running = health.running(worker, view)
+    is_running = health.is_running(worker, view)
     last_poll_ms = view.as_of_ms - worker.polled_ms
     seen_ms = view.as_of_ms - worker.seen_ms
 

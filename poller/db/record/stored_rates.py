@@ -26,90 +26,92 @@ def _all(names: Collection[str]) -> Collection[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question for rates. Without `since_ms` it covers the last few polls."""
+class RatesRequest:
+    """A request for rates. Without `since_ms` it covers the last few polls."""
 
-    choose: Callable[[Collection[str]], Collection[str]] = _all  # of the counters' names
-    most: int = 200  # lines of all targets together
+    select: Callable[[Collection[str]], Collection[str]] = _all  # of the counters' names
+    limit: int = 200  # lines of all targets together
     since_ms: int = 0
-    skip: int = 0  # lines to leave out, of all targets together
+    offset: int = 0  # lines to skip, of all targets together
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class TargetRates:
     """The rates of one target. `names` lists all its counters."""
 
     target: Target
     polls: int
     names: Collection[str]
-    answer: RateResult
+    result: RateResult
     cut: bool = False  # the span has more polls than are read
 
 
-def of_device(engine: Engine, device: str, asked: Asked) -> list[Rated]:
+def of_device(engine: Engine, device: str, request: RatesRequest) -> list[TargetRates]:
     """Return the rates of a device's targets. Raises NotFound."""
-    return of_targets(engine, targets.of_device(engine, device), asked)
+    return of_targets(engine, targets.of_device(engine, device), request)
 
 
-def of_targets(engine: Engine, chosen: Sequence[Target], asked: Asked) -> list[Rated]:
+def of_targets(
+    engine: Engine, chosen: Sequence[Target], request: RatesRequest
+) -> list[TargetRates]:
     """Return the rates of each target, in order. A target that was never polled has no lines."""
     ids = [target.id for target in chosen]
-    polls = maximum_polls(asked)
-    stored = stored_readings.history(engine, ids, polls, asked.since_ms)
-    return from_stored(chosen, stored, asked)
+    polls = maximum_polls(request)
+    stored = stored_readings.history(engine, ids, polls, request.since_ms)
+    return from_stored(chosen, stored, request)
 
 
-def maximum_polls(asked: Asked) -> int:
+def maximum_polls(request: RatesRequest) -> int:
     """Return how many polls of a target are read: one more than there are rates."""
-    rates_shown = MAXIMUM_POLLS if asked.since_ms else RECENT_RATES
+    rates_shown = MAXIMUM_POLLS if request.since_ms else RECENT_RATES
     return rates_shown + 1
 
 
 def from_stored(
-    chosen: Sequence[Target], stored: Mapping[int, Sequence[Stored]], asked: Asked
-) -> list[Rated]:
-    """Compute the rates of targets from their readings. `choose` sees the counters of all
+    chosen: Sequence[Target], stored: Mapping[int, Sequence[Stored]], request: RatesRequest
+) -> list[TargetRates]:
+    """Compute the rates of targets from their readings. `select` sees the counters of all
     targets.
     """
     all_names: dict[str, None] = {}
     for target in chosen:
         all_names.update(dict.fromkeys(_counter_names(stored.get(target.id, ()))))
-    names = frozenset(asked.choose(all_names))
+    names = frozenset(request.select(all_names))
 
-    rated: list[Rated] = []
-    lines_left = asked.most
-    lines_to_skip = asked.skip
+    rates_of_targets: list[TargetRates] = []
+    lines_left = request.limit
+    lines_to_skip = request.offset
     for target in chosen:
-        part = replace(asked, most=lines_left, skip=max(0, lines_to_skip))
-        result = _rates_of_target(target, stored.get(target.id, ()), names, part)
-        lines_left -= len(result.answer.lines)
-        lines_to_skip -= result.answer.total
-        rated.append(result)
-    return rated
+        part = replace(request, limit=lines_left, offset=max(0, lines_to_skip))
+        target_rates = _rates_of_target(target, stored.get(target.id, ()), names, part)
+        lines_left -= len(target_rates.result.lines)
+        lines_to_skip -= target_rates.result.total
+        rates_of_targets.append(target_rates)
+    return rates_of_targets
 
 
 def _rates_of_target(
-    target: Target, stored: Sequence[Stored], names: frozenset[str], asked: Asked
-) -> Rated:
+    target: Target, stored: Sequence[Stored], names: frozenset[str], request: RatesRequest
+) -> TargetRates:
     # When the limit was reached, the oldest poll serves only as the start of the next one's rate.
-    is_cut = len(stored) == maximum_polls(asked)
+    is_cut = len(stored) == maximum_polls(request)
     first_ms = stored[0].at_ms + 1 if is_cut else 0
-    question = RateQuery(
+    query = RateQuery(
         target.max_ms or target.interval_ms,
         series_identity.identity_option(target.options),
         lambda series: series.name in names,
-        asked.most,
-        max(asked.since_ms, first_ms),
-        asked.skip,
+        request.limit,
+        max(request.since_ms, first_ms),
+        request.offset,
     )
     polls = [(poll.at_ms, poll.readings) for poll in stored]
-    answer = rates.compute(polls, question)
-    return Rated(
+    result = rates.compute(polls, query)
+    return TargetRates(
         target=target,
         polls=len(stored),
         names=_counter_names(stored),
-        answer=answer,
-        cut=is_cut and bool(asked.since_ms),
+        result=result,
+        cut=is_cut and bool(request.since_ms),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from poller.collectors import api, descriptions
 from poller.domain.record.overview import Worker
 from poller.presentation import formatting
-from poller.presentation.collector_trust import Known
+from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.health import GLYPHS, Tone
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Found:
     """What this process has installed, what the cluster holds against it, and who is at work."""
 
     registry: Registry
-    known: Known
+    trust: CollectorTrust
     workers: Sequence[Worker]
 
 
@@ -71,7 +71,7 @@ def document(found: Found, now_ms: int) -> dict[str, Any]:
         "api_version": api.API_VERSION,
         "api_served": sorted(api.SERVED),
         "items": [_jsonable(item) for item in items(found)],
-        "doubted": [_jsonable(item) for item in found.known.doubted()],
+        "doubted": [_jsonable(item) for item in found.trust.recorded_releases()],
         "broken": [asdict(each) for each in found.registry.broken],
     }
 
@@ -80,7 +80,7 @@ def items(found: Found) -> Iterator[dict[str, Any]]:
     for name, collector in found.registry.collectors.items():
         yield {
             **descriptions.describe(collector, found.registry),
-            **found.known.of(collector, found.registry),
+            **found.trust.describe(collector, found.registry),
             "workers": sum(name in worker.collectors for worker in found.workers),
             "schema": descriptions.schema(collector),
         }

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from poller.db.record.stored_rates import Asked, Rated
+from poller.db.record.stored_rates import RatesRequest, TargetRates
 from poller.domain.metrics.counters import GAP_INTERVALS, Rate, Verdict
 from poller.domain.metrics.rates import Line
 from poller.domain.record.overview import Overview
@@ -46,9 +46,11 @@ class Asking:
     span: Span = Span.HOUR
     page: int = 1
 
-    def asked(self, now_ms: int) -> Asked:
+    def asked(self, now_ms: int) -> RatesRequest:
         # One more than is shown: then there is a next page.
-        return Asked(self.choose, PER_PAGE + 1, now_ms - self.span.ms, (self.page - 1) * PER_PAGE)
+        return RatesRequest(
+            self.choose, PER_PAGE + 1, now_ms - self.span.ms, (self.page - 1) * PER_PAGE
+        )
 
     def choose(self, names: Collection[str]) -> Collection[str]:
         return [self.metric] if self.metric else counter_units.traffic(names)
@@ -102,14 +104,14 @@ class DeviceView:
 
 def present(
     device: str,
-    rated: Sequence[Rated],
+    rated: Sequence[TargetRates],
     asking: Asking,
     now_ms: int,
     standing: Standing,
     overview: Overview | None = None,
 ) -> DeviceView:
     """`overview` is only looked at for what late targets wait for."""
-    found = [(each, line) for each in rated for line in each.answer.lines]
+    found = [(each, line) for each in rated for line in each.result.lines]
     rows = [_row(each, line, asking.span, now_ms) for each, line in found[:PER_PAGE]]
     names = dict.fromkeys(name for each in rated for name in each.names)
     empty, command = ("", "") if rows else _empty(device, rated, standing)
@@ -133,7 +135,7 @@ def present(
     )
 
 
-def _empty(device: str, rated: Sequence[Rated], standing: Standing) -> tuple[str, str]:
+def _empty(device: str, rated: Sequence[TargetRates], standing: Standing) -> tuple[str, str]:
     """Why there is no rate, and what to type next."""
     if not rated:
         return "This device has no target.", f"poller target add {device} --collector snmp"
@@ -156,7 +158,7 @@ def _unread(standing: Standing) -> str:
     return f"Tried since {when}, and never an answer. The last error, {age} ago: {device_targets.error(newest)}."
 
 
-def _row(rated: Rated, line: Line, span: Span, now_ms: int) -> Row:
+def _row(rated: TargetRates, line: Line, span: Span, now_ms: int) -> Row:
     metric, newest = line.series.name, line.newest
     return Row(
         rated.target.name,
@@ -188,7 +190,7 @@ def _before(rates: Sequence[Rate]) -> str:
     return f"before: {told}" if told else ""
 
 
-def _picture(rated: Rated, line: Line, span: Span, now_ms: int) -> str:
+def _picture(rated: TargetRates, line: Line, span: Span, now_ms: int) -> str:
     """The highest of every slice, so that no spike is lost; a hole where no rate is known."""
     interval_ms = rated.target.max_ms or rated.target.interval_ms
     slice_ms = max(1000, span.ms // _SLICES)

@@ -211,7 +211,7 @@ def _note(how: Stand, seen: BoardTarget | None, now_ms: int, overview: Overview 
     if how is Stand.DARK:
         return "waits until a few others of its site answer"
     if _is_late(seen, now_ms) and overview:
-        return health.waits_for(seen.queue, overview)
+        return health.waiting_reason(seen.queue, overview)
     return "its breaker is open" if seen.status.breaker.trips else ""
 
 

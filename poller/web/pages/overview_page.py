@@ -44,7 +44,7 @@ def present(overview: Overview | None, trouble: str = "") -> View:
     verdict = health.judge(overview)
     return (
         _bare("first-run", verdict, overview)
-        if health.first_run(overview)
+        if health.is_first_run(overview)
         else _full(overview, verdict)
     )
 
@@ -120,8 +120,8 @@ def _numbers(overview: Overview) -> dict[str, str]:
 def _number_tones(overview: Overview) -> dict[str, str]:
     """Only what is wrong is coloured: a healthy page is quiet."""
     loud = {
-        "on-time": (health.late(overview), Tone.LATE),
-        "late": (health.late(overview), Tone.LATE),
+        "on-time": (health.is_late(overview), Tone.LATE),
+        "late": (health.is_late(overview), Tone.LATE),
         "failing": (overview.states.get(State.FAILING, 0) > 0, Tone.FAILING),
         "letters": (bool(overview.dead_letters), Tone.LATE),
         "p99": (overview.lateness.p99_ms > health.LATE_P99_MS, Tone.LATE),

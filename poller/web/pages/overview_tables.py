@@ -70,7 +70,7 @@ def _changes(overview: Overview) -> Iterator[Row]:
 def _workers(overview: Overview) -> Iterator[Row]:
     labels = overview.labels
     for worker in sorted(overview.workers, key=lambda worker: worker.key):
-        running = health.running(worker, overview)
+        running = health.is_running(worker, overview)
         texts = {**_worker(worker, overview.as_of_ms), "name": labels[worker.key]}
         if not running:
             texts["seen"] = f"{GLYPHS[Tone.FAILING]} {texts['seen']}"

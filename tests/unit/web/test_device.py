@@ -221,7 +221,7 @@ def test_the_api_says_what_is_wrong(path: str, status: int, words: str) -> None:
 def test_a_database_that_does_not_answer_is_named() -> None:
     """On the page and in the API."""
 
-    def down(device: str, asked: object) -> list[web_rates.Rated]:
+    def down(device: str, asked: object) -> list[web_rates.TargetRates]:
         raise errors.StoreUnavailable("cannot use the database", "OperationalError")
 
     client = TestClient(create_app(Sources(lambda: fleet.HEALTHY, dict, {}, down)))
@@ -237,10 +237,10 @@ def test_traffic_is_that_of_the_device_and_not_of_each_target() -> None:
     both = web_rates.of_targets(
         {"ports": ports, "processor": processor}, Asking().asked(web_rates.now_ms())
     )
-    found = [[line.series.name for line in each.answer.lines] for each in both]
+    found = [[line.series.name for line in each.result.lines] for each in both]
     assert found == [
         ["ifHCInOctets", "ifHCOutOctets"],
         [],
     ]
     [alone] = web_rates.of_targets({"processor": processor}, Asking().asked(web_rates.now_ms()))
-    assert [line.series.name for line in alone.answer.lines] == ["ssCpuRawIdle"]
+    assert [line.series.name for line in alone.result.lines] == ["ssCpuRawIdle"]

@@ -162,8 +162,8 @@ def test_every_unroutable_queue_is_listed_with_its_reason() -> None:
 
 def test_namesakes_are_counted_while_they_run() -> None:
     """Celery's own tools would take them for one."""
-    assert health.namesakes(fleet.HEALTHY) == {}
-    assert health.namesakes(fleet.UNROUTABLE) == {"celery@poll-4": 2}
+    assert health.duplicate_names(fleet.HEALTHY) == {}
+    assert health.duplicate_names(fleet.UNROUTABLE) == {"celery@poll-4": 2}
 
 
 def test_many_queues_nobody_serves_are_counted_not_recited() -> None:

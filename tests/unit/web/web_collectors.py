@@ -8,7 +8,7 @@ from poller.collectors import registry
 from poller.domain.failures.quarantine import Record
 from poller.domain.record.overview import Worker
 from poller.plugins import Broken
-from poller.presentation.collector_trust import Known
+from poller.presentation.collector_trust import CollectorTrust
 from poller.state.cluster.quarantine_records import Release
 from poller.web.pages.collectors_page import Found
 
@@ -42,7 +42,7 @@ def found(
             broken={"dsl": "other API version"},
         ),
     )
-    return Found(installed, Known(records, frozenset()), workers)
+    return Found(installed, CollectorTrust(records, frozenset()), workers)
 
 
 FOUND = found()

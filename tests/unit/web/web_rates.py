@@ -10,7 +10,7 @@ from dataclasses import replace
 from poller import errors
 from poller.db.inventory.targets import Target
 from poller.db.record import stored_rates
-from poller.db.record.stored_rates import Asked, Rated
+from poller.db.record.stored_rates import RatesRequest, TargetRates
 from poller.db.record.stored_readings import Stored
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.domain.scheduling.interval import Policy
@@ -61,24 +61,26 @@ def _poll(minute: int, interfaces: int, ago: int, restart: int, name: str) -> Re
 
 def answering(
     stored: Sequence[Stored], targets: Sequence[str] = ()
-) -> Callable[[str, Asked], Sequence[Rated]]:
+) -> Callable[[str, RatesRequest], Sequence[TargetRates]]:
     """The source of a web application that knows one device, `sw1`; of several targets each reads the same."""
 
-    def of(device: str, asked: Asked) -> Sequence[Rated]:
+    def of(device: str, request: RatesRequest) -> Sequence[TargetRates]:
         if device != "sw1":
             raise errors.NotFound(f'no device named "{device}"')
-        return of_targets(dict.fromkeys(targets or ["snmp"], stored), asked)
+        return of_targets(dict.fromkeys(targets or ["snmp"], stored), request)
 
     return of
 
 
-def of_targets(stored: Mapping[str, Sequence[Stored]], asked: Asked) -> Sequence[Rated]:
+def of_targets(
+    stored: Mapping[str, Sequence[Stored]], request: RatesRequest
+) -> Sequence[TargetRates]:
     """Of targets of these names, as a database would have answered."""
     targets = [replace(TARGET, id=number, name=name) for number, name in enumerate(stored)]
     return stored_rates.from_stored(
         targets,
-        {t.id: stored[t.name][-stored_rates.maximum_polls(asked) :] for t in targets},
-        asked,
+        {t.id: stored[t.name][-stored_rates.maximum_polls(request) :] for t in targets},
+        request,
     )
 
 
