@@ -1,4 +1,4 @@
-"""A plugin that crashes: once in a worker, then in a process of its own only, then nowhere until it is released."""
+"""A plugin that crashes is isolated after its first crash, and quarantined after its third."""
 
 from __future__ import annotations
 
@@ -26,17 +26,22 @@ HOG = "allocate-p"
 
 
 def collectors(deadly: Deadly) -> dict[str, dict[str, Any]]:
-    """What `poller collectors` says, by name."""
+    """Return the output of `poller collectors` by name."""
     done = deadly.cluster.run("collectors", "--json")
     assert done.returncode == 0, done.stderr
     return {item["name"]: item for item in json.loads(done.stdout)["items"]}
 
 
 def children(deadly: Deadly) -> list[int]:
-    """Processes of isolated collectors, of all workers."""
+    """Return the child processes of isolated collectors, of all workers."""
     return [
         pid for pid in descendants(deadly.up.pid) if b"poller.workers.guard.child" in command(pid)
     ]
+
+
+def only_child(deadly: Deadly) -> int | None:
+    pids = children(deadly)
+    return pids[0] if len(pids) == 1 else None
 
 
 def command(pid: int) -> bytes:
@@ -50,10 +55,10 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_released(
+def test_a_crashing_plugin_is_isolated_then_quarantined_then_released(
     tmp_path: Path,
 ) -> None:
-    """Others notice its first crash only; its targets are told why they wait; a hog beside it ends at its limit."""
+    """Only the first crash affects others; its targets have the reason; a hog ends at its limit."""
     env = {"POLLER_ISOLATED_COLLECTORS": troublemaker.PLODDER, "POLLER_ISOLATION_MEMORY_MB": "256"}
     with striking(tmp_path, "segfault", 4, 1, env=env) as deadly:
         add(deadly.cluster, {HOG: ""}, troublemaker.PLODDER)
@@ -70,13 +75,11 @@ def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_
         assert "SIGSEGV" in quarantined.message
         assert len(deadly.deaths()) == 1
 
-        engine, wanted = (
-            deadly.cluster.services.engine,
-            dead_letter_rows.Wanted(reason=Reason.COLLECTOR_QUARANTINED),
-        )
-        mine = {*MATES, "segfault"}
+        engine = deadly.cluster.services.engine
+        quarantine = dead_letter_rows.Wanted(reason=Reason.COLLECTOR_QUARANTINED)
+        devices = {*MATES, "segfault"}
         letters = soon(
-            lambda: _all_of(dead_letter_rows.listing(engine, wanted), mine),
+            lambda: _all_of(dead_letter_rows.listing(engine, quarantine), devices),
             30,
             "its targets are dead letters",
         )
@@ -108,28 +111,27 @@ def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_
         done = deadly.cluster.run("collectors", "release", troublemaker.NAME, "--wait", "30")
         print(done.stdout, done.stderr)
         assert done.returncode == 0, done.stderr
-        assert f"requeued {len(mine)} dead letters: {len(mine)} answer" in done.stdout
+        assert f"requeued {len(devices)} dead letters: {len(devices)} answer" in done.stdout
         assert len(deadly.events(Kind.COLLECTOR_RELEASED)) == 1
         assert (
-            soon(lambda: not dead_letter_rows.listing(engine, wanted), 10, "no dead letter is left")
+            soon(
+                lambda: not dead_letter_rows.listing(engine, quarantine),
+                10,
+                "no dead letter is left",
+            )
             is True
         )
         assert deadly.cluster.run("collectors", "release", troublemaker.NAME).returncode == 3
         deadly.cluster.checked()
 
-        deadly.cluster.run(
-            "poll", HOG
-        )  # its breaker may be open, and then nobody needs its process
-        [child] = soon(
-            lambda: found if len(found := children(deadly)) == 1 else None,
-            5,
-            "one isolated, one process",
-        )
+        deadly.cluster.run("poll", HOG)  # with an open breaker no poll would start its process
+        child = soon(lambda: only_child(deadly), 5, "one isolated collector has one process")
         os.kill(parent(child), signal.SIGKILL)
         soon(lambda: not is_running(child), 5, "a child does not outlive its worker")
         again = time.time()
         soon(lambda: deadly.all_good_since(again), deadly.lease_s + 10, "the next worker goes on")
 
 
-def _all_of(found: list[Any], names: set[str]) -> list[Any] | None:
-    return found if {named.device for named in found} == names else None
+def _all_of(letters: list[Any], names: set[str]) -> list[Any] | None:
+    """Return the dead letters if they are those of the named devices."""
+    return letters if {named.device for named in letters} == names else None

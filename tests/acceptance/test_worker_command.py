@@ -1,4 +1,4 @@
-"""`poller worker`: as many processes as asked for, watched, replaced when they grow, and stopped without a loss."""
+"""`poller worker` starts its processes, replaces them when they grow, and stops without a loss."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.acceptance.cluster import Cluster, soon
 pytestmark = pytest.mark.timeout(120)
 
 
-def seen(cluster: Cluster) -> dict[str, Worker]:
-    """Living workers, by the first part of their names."""
+def registered(cluster: Cluster) -> dict[str, Worker]:
+    """Return the registered workers by the first part of their names."""
     return {
         each.name.partition("@")[0]: each
         for each in worker_registry.registered(cluster.services.redis, cluster.services.keys)
@@ -30,7 +30,9 @@ def pollers(cluster: Cluster, since: float) -> set[int]:
 
 
 def test_processes_are_restarted_replaced_and_stopped(tmp_path: Path) -> None:
-    """One is killed, one grows beyond its limit, the others go on; SIGTERM ends all and nobody waits for a lease."""
+    """One is killed, one exceeds its limit, the others go on; after SIGTERM no target waits for a
+    lease.
+    """
     words = (
         "--processes",
         "2",
@@ -52,21 +54,25 @@ def test_processes_are_restarted_replaced_and_stopped(tmp_path: Path) -> None:
         cluster.valkey.start()
         cluster.add_targets(60, 1.0, 0.2)
         cluster.start_beat()
-        crew = cluster.start_crew(*words)
+        workers = cluster.start_crew(*words)
         soon(lambda: len(pollers(cluster, 0)) == 2, 30, "both poll")
         soon(
-            lambda: set(seen(cluster)) == {"edge1", "edge2"},
+            lambda: set(registered(cluster)) == {"edge1", "edge2"},
             10,
-            "both are announced, each by its name",
+            "both are registered by name",
         )
-        assert [(each.slots, each.tags) for each in seen(cluster).values()] == [
+        assert [(each.slots, each.tags) for each in registered(cluster).values()] == [
             (3, {"zone": "dmz"})
         ] * 2
 
         victim, other = pollers(cluster, 0)
         os.kill(victim, signal.SIGKILL)
         killed = time.time()
-        soon(lambda: "was ended by SIGKILL; starting it again" in crew.text(), 5, "it is said why")
+        soon(
+            lambda: "was ended by SIGKILL; starting it again" in workers.text(),
+            5,
+            "the reason is printed",
+        )
         soon(
             lambda: len(pollers(cluster, killed)) >= 2 and other in pollers(cluster, killed),
             20,
@@ -75,40 +81,40 @@ def test_processes_are_restarted_replaced_and_stopped(tmp_path: Path) -> None:
 
         Path(str(tmp_path / "polls") + recorder.HOARD).touch()
         soon(
-            lambda: "MiB, more than its limit of 300 MiB: it is replaced" in crew.text(),
+            lambda: "MiB, more than its limit of 300 MiB: it is replaced" in workers.text(),
             10,
-            "it is said why",
+            "the reason is printed",
         )
         replaced = time.time() + 2
         soon(lambda: len(pollers(cluster, replaced)) == 2, 30, "both poll again")
         cluster.all_polled(replaced, 10)
-        crew.terminate()
-        assert crew.wait(15) == 0, crew.text()
-        assert cluster.services.board.sizes()[2] == 0, "something waits for its lease"
-        assert "Traceback" not in crew.text()
-        assert "edge1    | " in crew.text()
+        workers.terminate()
+        assert workers.wait(15) == 0, workers.text()
+        assert cluster.services.board.sizes()[2] == 0, "a target waits for its lease"
+        assert "Traceback" not in workers.text()
+        assert "edge1    | " in workers.text()
         cluster.sound()
 
 
-def test_a_second_signal_ends_all_at_once_and_blames_nobody(tmp_path: Path) -> None:
-    """What was under way comes back with its lease."""
+def test_a_second_signal_ends_all_processes_and_blames_no_collector(tmp_path: Path) -> None:
+    """Running polls come back with their leases."""
     with Cluster(tmp_path, POLLER_WORKER_DRAIN_S="60") as cluster:
         cluster.valkey.start()
         cluster.add_targets(20, 30.0, 20.0)
         cluster.start_beat()
-        crew = cluster.start_crew("--processes", "1", POLLER_LOG_FORMAT="json")
+        workers = cluster.start_crew("--processes", "1", POLLER_LOG_FORMAT="json")
         soon(lambda: cluster.record.polls(), 30, "it polls")
-        crew.terminate()
-        soon(lambda: "may finish" in crew.text(), 5, "it lets them finish")
-        crew.terminate()
-        assert crew.wait(5) == 1
+        workers.terminate()
+        soon(lambda: "may finish" in workers.text(), 5, "running polls may finish")
+        workers.terminate()
+        assert workers.wait(5) == 1
         assert list((tmp_path / "home" / "flights").iterdir()) == []
-        assert '{"process": "poller1", ' in crew.text()
+        assert '{"process": "poller1", ' in workers.text()
 
 
 @pytest.mark.parametrize("as_up", [False, True], ids=["worker", "up"])
-def test_a_mistake_that_no_restart_mends_ends_it(tmp_path: Path, as_up: bool) -> None:
-    """Each process says it once, the whole ends as any command with a wrong setting does."""
+def test_a_wrong_setting_ends_the_command(tmp_path: Path, as_up: bool) -> None:
+    """Each process logs the mistake once, and the command ends with the code of a wrong setting."""
     with Cluster(tmp_path, POLLER_SINKS="nowhere") as cluster:
         cluster.valkey.start()
         program = cluster.start_up(workers=2) if as_up else cluster.start_crew("--processes", "2")

@@ -1,4 +1,4 @@
-"""Workers are killed, frozen or missing while the cluster polls: every target is polled again within its lease."""
+"""Workers are killed, frozen or missing: every target is polled again within its lease."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ from tests.acceptance.records import Poll
 
 pytestmark = pytest.mark.timeout(180)
 
-TARGETS, INTERVAL_S, POLL_S, TIMEOUT_S = 120, 2.0, 0.6, 0.9
-MARGIN_S, QUEUE_WAIT_S = 3.0, 3.0
-#: From the start of a poll until its target is taken away from a worker that says nothing any more.
+TARGETS = 120
+INTERVAL_S = 2.0
+POLL_S = 0.6
+TIMEOUT_S = 0.9
+MARGIN_S = 3.0
+QUEUE_WAIT_S = 3.0
+#: The time from the start of a poll until the leader reaps the target of a silent worker.
 LEASE_S = TIMEOUT_S + MARGIN_S
 NUMBERS = {
     "POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}",
@@ -33,7 +37,7 @@ NUMBERS = {
 
 
 def polling(cluster: Cluster, workers: int) -> None:
-    """So many workers, each with polls under way."""
+    """Start workers, and wait until each of them polls."""
     cluster.valkey.start()
     cluster.add_targets(TARGETS, INTERVAL_S, POLL_S)
     cluster.start_beat()
@@ -48,26 +52,22 @@ def polling(cluster: Cluster, workers: int) -> None:
 
 
 def busy(cluster: Cluster, worker: Program) -> list[Poll]:
-    """Waits for the middle of a batch; the polls that run."""
+    """Wait for the middle of a batch; return the running polls."""
 
     def running() -> list[Poll] | None:
         now = time.time()
-        found = [
-            poll
-            for poll in cluster.record.polls(now - 1)
-            if poll.pid == worker.pid and poll.end is None
-        ]
-        return (
-            found
-            if len(found) >= 5 and all(now - poll.start < POLL_S / 2 for poll in found)
-            else None
-        )
+        polls = []
+        for poll in cluster.record.polls(now - 1):
+            if poll.pid == worker.pid and poll.end is None:
+                polls.append(poll)
+        is_middle = all(now - poll.start < POLL_S / 2 for poll in polls)
+        return polls if len(polls) >= 5 and is_middle else None
 
-    return soon(running, 20, "a batch is under way")
+    return soon(running, 20, "a batch is running")
 
 
 def left_behind(cluster: Cluster, worker: Program) -> list[Poll]:
-    """Polls of a worker that stopped, which have no end."""
+    """Return the polls of a stopped worker that have no end."""
     return [poll for poll in cluster.record.polls() if poll.pid == worker.pid and poll.end is None]
 
 
@@ -78,14 +78,14 @@ def rows(cluster: Cluster, since: float) -> list[Any]:
 
 
 def closed_as_lost(cluster: Cluster, targets: set[int]) -> bool:
-    """The ledger has a row for the runs of these that nobody finished."""
-    found = [row for row in rows(cluster, 0) if row.error_code == error_codes.LEASE_LOST]
-    assert {row.outcome for row in found} <= {Result.FAILED}
-    return {row.target_id for row in found} >= targets
+    """Whether the ledger has a row for the lost run of each of these targets."""
+    lost = [row for row in rows(cluster, 0) if row.error_code == error_codes.LEASE_LOST]
+    assert {row.outcome for row in lost} <= {Result.FAILED}
+    return {row.target_id for row in lost} >= targets
 
 
 def polled_again(cluster: Cluster, lost: list[Poll], since: float) -> float:
-    """How long it took until the last of these was polled by somebody else."""
+    """Return the seconds until the last of these targets was polled again."""
     waiting = {poll.target for poll in lost}
     cluster_polls = cluster.record.polls
     soon(
@@ -101,13 +101,14 @@ def polled_again(cluster: Cluster, lost: list[Poll], since: float) -> float:
 
 
 @pytest.mark.parametrize("workers", [2, 1], ids=["by another worker", "by its successor"])
-def test_what_a_killed_worker_held_is_polled_again_within_the_lease(
+def test_the_targets_of_a_killed_worker_are_polled_again_within_the_lease(
     tmp_path: Path, workers: int
 ) -> None:
-    """kill -9 in the middle of a batch: nothing doubled, nothing lost, and the ledger says what became of the runs."""
+    """After kill -9 in a batch no poll is doubled or lost, and the ledger has the lost runs."""
     with Cluster(tmp_path, **NUMBERS) as cluster:
         polling(cluster, workers)
-        began, victim = time.time(), cluster.workers.pop()
+        began = time.time()
+        victim = cluster.workers.pop()
         busy(cluster, victim)
         killed = time.time()
         victim.kill()
@@ -126,16 +127,17 @@ def test_what_a_killed_worker_held_is_polled_again_within_the_lease(
         )
         cluster.all_polled(time.time(), QUEUE_WAIT_S + MARGIN_S + 2)
         for poll in lost:
-            poll.end = killed  # as the kernel saw it
-        # What had been collected in its last moment was not finished on the board, and is polled again.
+            poll.end = killed
+        # Polls that ended just before the kill were not finished on the board, and are polled
+        # again.
         cluster.never_doubled(
             began, lambda poll: poll.end is not None and killed - 0.5 < poll.end < killed
         )
         cluster.checked()
 
 
-def test_a_worker_that_wakes_up_after_its_lease_is_refused(tmp_path: Path) -> None:
-    """SIGSTOP, SIGCONT: others polled its targets meanwhile; what it has is nobody's, and it polls on."""
+def test_the_results_of_a_worker_that_wakes_after_its_lease_are_refused(tmp_path: Path) -> None:
+    """Others polled its targets while it was stopped; its results are refused, and it polls on."""
     with Cluster(tmp_path, **NUMBERS) as cluster:
         polling(cluster, workers=2)
         sleeper = cluster.workers[1]
@@ -150,39 +152,38 @@ def test_a_worker_that_wakes_up_after_its_lease_is_refused(tmp_path: Path) -> No
         soon(
             lambda: time.time() > frozen + BAD_CHECKS * CHECK_S + 2,
             20,
-            "its watchdog would have had enough, were it awake",
+            "a running watchdog would have ended it",
         )
         sleeper.thaw()
         woke = time.time()
-        soon(
-            lambda: "late_results_refused" in sleeper.text(), 10, "it is told that it came too late"
-        )
+        soon(lambda: "late_results_refused" in sleeper.text(), 10, "its results are refused")
         soon(
             lambda: any(p.pid == sleeper.pid for p in cluster.record.polls(woke + 1)),
             20,
             "it polls on",
         )
         assert sleeper.runs
-        assert closed_as_lost(cluster, ids), "what came late was written over the row"
+        assert closed_as_lost(cluster, ids), "a late result replaced the row"
         stop_beats(cluster)
         good = [row for row in rows(cluster, 0) if row.outcome == Result.OK]
         with cluster.services.engine.connect() as conn:
             written = conn.execute(sa.select(sa.func.count()).select_from(readings)).scalar_one()
-        assert written == len(good), "readings of a run that was refused, or too few"
+        assert written == len(good), "readings of a refused run, or too few"
         cluster.sound()
 
 
 def stop_beats(cluster: Cluster) -> None:
-    """Nothing new begins, and what was under way is written."""
+    """Stop the leader, and wait until running polls are written."""
     for beat in cluster.beats:
         beat.terminate()
         beat.wait(10)
-    soon(lambda: cluster.services.board.sizes()[2] == 0, 10, "nothing is in flight")
+    soon(lambda: cluster.services.board.sizes()[2] == 0, 10, "no target is in flight")
 
 
-def test_a_worker_that_is_killed_while_it_holds_retries_loses_nothing(tmp_path: Path) -> None:
-    """They waited in its memory only: the lease brings each of them back."""
-    wait_s, devices = 6, 90
+def test_the_retries_of_a_killed_worker_are_polled_after_their_lease(tmp_path: Path) -> None:
+    """The retries waited only in its memory; the lease brings each of them back."""
+    wait_s = 6
+    devices = 90
     with Cluster(tmp_path, **NUMBERS, POLLER_RETRY_BASE_S=str(wait_s)) as cluster:
         troublemaker.install(tmp_path / "plugins")
         cluster.valkey.start()
@@ -199,7 +200,8 @@ def test_a_worker_that_is_killed_while_it_holds_retries_loses_nothing(tmp_path: 
         soon(lambda: len(held_retries(cluster)) >= 5, 60, "retries wait in the worker")
         victim.kill()
         cluster.workers.remove(victim)
-        killed, held = time.time(), held_retries(cluster)
+        killed = time.time()
+        held = held_retries(cluster)
         cluster.start_worker()
         lease_s = wait_s + QUEUE_WAIT_S + MARGIN_S
 
@@ -207,22 +209,21 @@ def test_a_worker_that_is_killed_while_it_holds_retries_loses_nothing(tmp_path: 
             return held <= {row.target_id for row in rows(cluster, killed)}
 
         soon(back, lease_s + 2, f"{len(held)} targets are polled again")
-        print(
-            f"{len(held)} retries: polled again within {time.time() - killed:.1f} s; the lease was {lease_s:.1f} s"
-        )
+        took_s = time.time() - killed
+        print(f"{len(held)} retries polled again in {took_s:.1f} s; the lease was {lease_s:.1f} s")
         cluster.checked()
 
 
 def held_retries(cluster: Cluster) -> set[int]:
-    """Targets whose first attempt failed and that are still in flight."""
+    """Return the targets whose first attempt failed and that are still in flight."""
     in_flight = {
         int(key) for key in cluster.valkey.client.zrange(cluster.services.keys.inflight, 0, -1)
     }
     return in_flight & {row.target_id for row in rows(cluster, 0) if row.attempt == 1}
 
 
-def test_batches_that_nobody_took_are_polled_once_when_workers_come(tmp_path: Path) -> None:
-    """A frozen worker lets its queue fill up; its successors find stale batches, and refuse what was taken back."""
+def test_batches_of_a_full_queue_are_polled_once_when_workers_start(tmp_path: Path) -> None:
+    """A frozen worker lets its queue fill up; its successors refuse batches whose lease ended."""
     small = {"POLLER_BATCH_SIZE": "4", "POLLER_MAX_QUEUE": "5"}
     with Cluster(tmp_path, **NUMBERS, **small) as cluster:
         polling(cluster, workers=1)
@@ -230,21 +231,21 @@ def test_batches_that_nobody_took_are_polled_once_when_workers_come(tmp_path: Pa
         queue = "poll.recorder\x06\x165"
         frozen.freeze()
         soon(lambda: cluster.valkey.client.llen(queue) >= 5, 20, "the queue is full")
-        soon(lambda: lost_unstarted(cluster), 20, "batches were taken back")
-        assert cluster.valkey.client.llen(queue) == 5, "a full queue was filled on"
+        soon(lambda: lost_unstarted(cluster), 20, "batches were reaped")
+        assert cluster.valkey.client.llen(queue) == 5, "a full queue grew"
         frozen.kill()
         cluster.workers.clear()
         for poll in left_behind(cluster, frozen):
             poll.end = time.time()
-        came = time.time()
-        news = [cluster.start_worker() for _ in range(2)]
-        cluster.all_polled(came, 30)
+        started = time.time()
+        successors = [cluster.start_worker() for _ in range(2)]
+        cluster.all_polled(started, 30)
         soon(
-            lambda: any("runs_refused" in worker.text() for worker in news),
+            lambda: any("runs_refused" in worker.text() for worker in successors),
             10,
-            "what was taken back is refused",
+            "reaped batches are refused",
         )
-        cluster.never_doubled(came)
+        cluster.never_doubled(started)
         cluster.checked()
 
 
@@ -252,8 +253,8 @@ def lost_unstarted(cluster: Cluster) -> bool:
     return any(row.message == "no worker took the batch in time" for row in rows(cluster, 0))
 
 
-def test_without_workers_everything_waits_and_nothing_is_queued(tmp_path: Path) -> None:
-    """They come an hour or a minute later: each target is polled once, at once, and then in its slots."""
+def test_without_workers_targets_wait_and_no_batch_is_queued(tmp_path: Path) -> None:
+    """When a worker starts, each target is polled once, at once, and then in its slots."""
     with Cluster(tmp_path, **NUMBERS) as cluster:
         cluster.valkey.start()
         cluster.add_targets(TARGETS, INTERVAL_S, 0.0)
@@ -261,7 +262,7 @@ def test_without_workers_everything_waits_and_nothing_is_queued(tmp_path: Path) 
         soon(
             lambda: cluster.services.board.sizes()[:2] == (TARGETS, TARGETS),
             30,
-            "all are on the board, and wait",
+            "all targets are due",
         )
         soon(lambda: all_overdue(cluster), 10, "all are overdue")
         assert cluster.valkey.client.keys("poll.*") == []
@@ -275,7 +276,6 @@ def test_without_workers_everything_waits_and_nothing_is_queued(tmp_path: Path) 
 
 
 def all_overdue(cluster: Cluster) -> bool:
-    keys, now = cluster.services.keys, time.time() * 1000
-    return bool(
-        cluster.valkey.client.zcount(keys.due("poll.recorder"), "-inf", now - 500) == TARGETS
-    )
+    key = cluster.services.keys.due("poll.recorder")
+    overdue_ms = time.time() * 1000 - 500
+    return bool(cluster.valkey.client.zcount(key, "-inf", overdue_ms) == TARGETS)

@@ -1,4 +1,4 @@
-"""`celery -A poller worker` with each pool: polls flow, and when it is stopped nobody waits for a lease."""
+"""`celery -A poller worker` polls with each pool, and hands back its targets when it stops."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.acceptance.cluster import Cluster, Program, soon
 pytestmark = pytest.mark.timeout(120)
 
 QUEUE = "poll.recorder\x06\x165"
-#: Retries far ahead, small batches and more targets than can be polled: all places where a target can wait.
+#: Small batches, and more targets than the worker can poll.
 NUMBERS = {"POLLER_BATCH_SIZE": "4", "POLLER_WORKER_DRAIN_S": "1"}
 
 
-def announced(cluster: Cluster) -> Worker | None:
-    known = worker_registry.registered(cluster.services.redis, cluster.services.keys)
-    return next((worker for worker in known if worker.polls >= 8), None)
+def polling_worker(cluster: Cluster) -> Worker | None:
+    workers = worker_registry.registered(cluster.services.redis, cluster.services.keys)
+    return next((worker for worker in workers if worker.polls >= 8), None)
 
 
 def overloaded(cluster: Cluster, *words: str) -> Program:
-    """A worker that polls, has announced it, and leaves batches waiting in its queue."""
+    """Start a worker that polls, and leaves batches in its queue."""
     cluster.valkey.start()
     cluster.add_targets(400, 1.0, 0.5)
     cluster.start_beat()
@@ -41,18 +41,19 @@ def overloaded(cluster: Cluster, *words: str) -> Program:
     [([], 16, 1), (["-P", "prefork", "-c", "2"], 2, 2), (["-P", "solo"], 1, 1)],
     ids=["threads", "prefork", "solo"],
 )
-def test_each_pool_polls_and_stops_clean(
+def test_each_pool_polls_and_stops_cleanly(
     tmp_path: Path, words: list[str], slots: int, polling: int
 ) -> None:
-    """SIGTERM under load: what ran is finished or handed back, what waited is due again, and nothing is left behind."""
+    """After SIGTERM under load, running batches are finished or handed back."""
     with Cluster(tmp_path, **NUMBERS) as cluster:
         worker = overloaded(cluster, *words)
-        said = soon(lambda: announced(cluster), 20, "it says that it polls")
-        assert (said.slots, said.rss_bytes > 10_000_000) == (slots, True)
+        entry = soon(lambda: polling_worker(cluster), 20, "its heartbeat has polls")
+        assert entry.slots == slots
+        assert entry.rss_bytes > 10_000_000
         assert len({poll.pid for poll in cluster.record.polls()}) == polling
         worker.terminate()
         assert worker.wait(15) == 0
-        assert cluster.services.board.sizes()[2] == 0, "something waits for its lease"
+        assert cluster.services.board.sizes()[2] == 0, "a target waits for its lease"
         assert cluster.valkey.client.keys("poll.*") == []
         assert worker_registry.registered(cluster.services.redis, cluster.services.keys) == []
         assert list((tmp_path / "home" / "flights").iterdir()) == []
@@ -61,8 +62,8 @@ def test_each_pool_polls_and_stops_clean(
         cluster.sound()
 
 
-def test_a_cold_stop_loses_nothing_either(tmp_path: Path) -> None:
-    """SIGQUIT: nothing is finished, all of it is handed back."""
+def test_a_cold_stop_hands_back_all_targets(tmp_path: Path) -> None:
+    """After SIGQUIT all running polls are handed back."""
     with Cluster(tmp_path, **{**NUMBERS, "POLLER_WORKER_DRAIN_S": "60"}) as cluster:
         worker = overloaded(cluster)
         worker.signal(signal.SIGQUIT)
@@ -71,27 +72,27 @@ def test_a_cold_stop_loses_nothing_either(tmp_path: Path) -> None:
         cluster.sound()
 
 
-def test_a_broker_reset_while_batches_wait_costs_no_place(tmp_path: Path) -> None:
-    """Celery begins to count anew, and would count with fewer places if it took those that are lent for its own."""
+def test_a_broker_reset_costs_no_capacity(tmp_path: Path) -> None:
+    """Celery counts its prefetch anew; lent capacity must not count as its own."""
     with Cluster(tmp_path, POLLER_BATCH_SIZE="1") as cluster:
         cluster.valkey.start()
         cluster.add_targets(12, 4.0, 3.0, timeout_s=3.5)
         beat = cluster.start_beat()
         worker = cluster.start_worker("--concurrency", "4")
-        soon(lambda: cluster.prefetch() > 5, 30, "batches lend their places")
+        soon(lambda: cluster.prefetch() > 5, 30, "batches lend capacity")
         cluster.valkey.kill()
-        soon(lambda: "Connection to broker lost" in worker.text(), 10, "it counts anew")
+        soon(lambda: "Connection to broker lost" in worker.text(), 10, "the consumer reconnects")
         cluster.valkey.start()
         cluster.all_polled(time.time(), 20)
-        assert cluster.prefetch() > 4, "no more is lent"
+        assert cluster.prefetch() > 4, "no capacity is lent"
         beat.terminate()
         beat.wait(10)
-        soon(lambda: cluster.services.board.sizes()[2] == 0, 10, "nothing is in flight")
+        soon(lambda: cluster.services.board.sizes()[2] == 0, 10, "no target is in flight")
         assert cluster.prefetch() == 4
 
 
 def test_a_concurrency_beyond_the_open_files_is_refused(tmp_path: Path) -> None:
-    """Before anything is polled, and in the words of the settings."""
+    """The worker ends before its first poll, with the name of the setting."""
     with Cluster(tmp_path) as cluster:
         worker = cluster.start_worker("--concurrency", "1000000")
         assert worker.wait(20) == os.EX_CONFIG

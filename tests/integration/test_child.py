@@ -1,6 +1,6 @@
-"""A collector in a process of its own: whatever it does to that, its worker and the other polls go on.
+"""A collector in a child process: its faults end neither the worker nor other polls.
 
-The children are real; the plugin is the hostile one, installed as pip would.
+The children are real processes; the hostile plugin is installed as pip would install it.
 """
 
 from __future__ import annotations
@@ -104,19 +104,19 @@ def lives(pid: int) -> bool:
         return False
 
 
-def told_at_start(pid: int) -> bytes:
+def start_data(pid: int) -> bytes:
     return b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
 
 
 async def gone(pid: int, within_s: float = 5.0) -> bool:
     until = time.monotonic() + within_s
-    while lives(pid) and time.monotonic() < until:  # noqa: ASYNC110  nobody tells us
+    while lives(pid) and time.monotonic() < until:  # noqa: ASYNC110  there is no event
         await asyncio.sleep(0.01)
     return not lives(pid)
 
 
 def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
-    """One child for all, and its answers are those of any poll."""
+    """There is one child for all polls, and its outcomes are those of any poll."""
 
     async def go() -> None:
         supervised = Supervised()
@@ -124,10 +124,10 @@ def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
         pids = {await supervised.pid() for _ in range(3)}
         assert len(pids) == 1
         assert pids != {os.getpid()}
-        found = await supervised.poll("nan", target_id=2)
-        assert found.result is Result.OK
-        assert found.readings is not None
-        assert [series.name for series in found.readings.series.series] == [
+        outcome = await supervised.poll("nan", target_id=2)
+        assert outcome.result is Result.OK
+        assert outcome.readings is not None
+        assert [series.name for series in outcome.readings.series.series] == [
             "odd",
             "odd",
             "odd",
@@ -146,28 +146,28 @@ def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("deed", "said"),
+    ("action", "expected"),
     [
         ("segfault", "it was ended by SIGSEGV at "),
         ("exit", "it exited with code 3"),
         ("spin", "it did not answer in time"),
     ],
 )
-def test_only_the_one_whose_code_ended_the_process_has_the_outcome(
-    run: Run, deed: str, said: str
+def test_only_the_poll_whose_code_ended_the_process_fails(
+    run: Run, action: str, expected: str
 ) -> None:
-    """Nothing is known of the other, which is handed back; the next poll has a new process."""
+    """The other poll has no outcome and is handed back; the next poll has a new process."""
 
     async def go() -> None:
         supervised = Supervised()
         before = await supervised.pid()
-        innocent = asyncio.create_task(supervised.poll("wait_for_ever", target_id=2))
+        other = asyncio.create_task(supervised.poll("wait_for_ever", target_id=2))
         await asyncio.sleep(0.1)
-        found = await supervised.poll(deed, 0.5)
-        assert (found.result, found.error_code) == (Result.FAILED, error_codes.COLLECTOR_DIED)
-        assert f"the process of collector x (y 1.0) ended: {said}" in found.message
-        await asyncio.wait([innocent], timeout=5)
-        assert innocent.cancelled()
+        outcome = await supervised.poll(action, 0.5)
+        assert (outcome.result, outcome.error_code) == (Result.FAILED, error_codes.COLLECTOR_DIED)
+        assert f"the process of collector x (y 1.0) ended: {expected}" in outcome.message
+        await asyncio.wait([other], timeout=5)
+        assert other.cancelled()
         assert len(supervised.crashes()) == 1
         assert await supervised.pid() != before
         assert await gone(before)
@@ -175,34 +175,34 @@ def test_only_the_one_whose_code_ended_the_process_has_the_outcome(
     run(go())
 
 
-@pytest.mark.parametrize("deed", ["exit", "spin"])
-def test_what_a_collector_started_ends_with_its_process(run: Run, deed: str) -> None:
-    """Whether that ends by itself or is killed."""
+@pytest.mark.parametrize("action", ["exit", "spin"])
+def test_processes_of_a_collector_end_with_its_child(run: Run, action: str) -> None:
+    """This holds when the process ends by itself and when it is killed."""
 
     async def go() -> None:
         supervised = Supervised()
         left_behind = await supervised.pid("start_another")
         assert lives(left_behind)
-        await supervised.poll(deed, 0.5)
+        await supervised.poll(action, 0.5)
         assert await gone(left_behind)
 
     run(go())
 
 
 def processes() -> set[int]:
-    """Children of this test that run a collector."""
+    """Return the children of this test process that run a collector."""
     mine = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return {
         int(pid)
         for pid in mine
-        if lives(int(pid)) and b"poller.workers.guard.child" in told_at_start(int(pid))
+        if lives(int(pid)) and b"poller.workers.guard.child" in start_data(int(pid))
     }
 
 
-def test_a_poll_that_waits_for_the_next_process_starts_none_when_the_collector_is_dismissed(
+def test_a_closed_supervisor_starts_no_process_for_a_waiting_poll(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was quarantined, or released, in the pause after a crash: nobody would ever end that process."""
+    """It was quarantined or released in the pause after a crash; no code would end that process."""
     monkeypatch.setattr(child_supervisor, "BASE_MS", 300)
 
     async def go() -> None:
@@ -218,8 +218,8 @@ def test_a_poll_that_waits_for_the_next_process_starts_none_when_the_collector_i
     run(go())
 
 
-def test_a_process_that_is_dismissed_before_it_is_ready_keeps_no_poll_waiting(run: Run) -> None:
-    """What it was to be asked is handed back at once, and is no crash."""
+def test_a_process_that_is_closed_before_it_is_ready_keeps_no_poll_waiting(run: Run) -> None:
+    """The polls are handed back at once, and no crash is recorded."""
 
     async def go() -> None:
         supervised = Supervised()
@@ -234,31 +234,31 @@ def test_a_process_that_is_dismissed_before_it_is_ready_keeps_no_poll_waiting(ru
     run(go())
 
 
-def test_a_hog_gets_an_error_at_the_limit_of_its_memory(run: Run) -> None:
-    """The allocation fails where it is made; the process, and the worker, live on."""
+def test_an_allocation_beyond_the_memory_limit_is_an_error(run: Run) -> None:
+    """The allocation fails where it is made; the process and the worker live on."""
 
     async def go() -> None:
         supervised = Supervised()
         pid = await supervised.pid()
-        found = await supervised.poll("allocate")
-        assert found.error_code == error_codes.COLLECTOR_CRASHED
-        assert "MemoryError" in found.message
+        outcome = await supervised.poll("allocate")
+        assert outcome.error_code == error_codes.COLLECTOR_CRASHED
+        assert "MemoryError" in outcome.message
         assert await supervised.pid() == pid
 
     run(go())
 
 
-def test_a_leak_ends_with_a_new_process_before_anybody_fails(run: Run) -> None:
-    """The old one finishes what it has; that is no crash."""
+def test_a_leaking_process_is_replaced_before_a_poll_fails(run: Run) -> None:
+    """The old process finishes its polls; no crash is recorded."""
 
     async def go() -> None:
         supervised = Supervised(replace(CONFIG, collector=troublemaker.PLODDER))
         pids = []
         for number in range(16):
-            found = await supervised.poll("leak", target_id=number)
-            assert found.result is Result.OK, found.message
-            assert found.readings is not None
-            pids.append(int(found.readings.values[-1]))
+            outcome = await supervised.poll("leak", target_id=number)
+            assert outcome.result is Result.OK, outcome.message
+            assert outcome.readings is not None
+            pids.append(int(outcome.readings.values[-1]))
         assert 2 <= len(set(pids)) <= 8
         assert await gone(pids[0])
         assert supervised.crashes() == []
@@ -266,16 +266,16 @@ def test_a_leak_ends_with_a_new_process_before_anybody_fails(run: Run) -> None:
     run(go())
 
 
-def test_threads_that_hang_end_with_their_process(run: Run) -> None:
-    """Beyond the limit of stuck threads the child is replaced; each poll had its outcome in time."""
+def test_stuck_threads_end_with_their_process(run: Run) -> None:
+    """At the limit of stuck threads the child is replaced; each poll has its outcome in time."""
 
     async def go() -> None:
         supervised = Supervised(replace(CONFIG, collector=troublemaker.PLODDER))
         first = (await supervised.poll("answer")).readings
         for number in range(3):
             began = time.monotonic()
-            found = await supervised.poll("hang", 0.3, target_id=number)
-            assert (found.result, found.error_code) == (Result.PARTIAL, error_codes.TIMEOUT)
+            outcome = await supervised.poll("hang", 0.3, target_id=number)
+            assert (outcome.result, outcome.error_code) == (Result.PARTIAL, error_codes.TIMEOUT)
             assert time.monotonic() - began < 1.0
             await asyncio.sleep(0.6)
         second = (await supervised.poll("answer")).readings
@@ -294,7 +294,7 @@ def test_threads_that_hang_end_with_their_process(run: Run) -> None:
 
 
 def test_a_fault_in_a_thread_is_blamed_on_the_poll_of_that_thread(run: Run) -> None:
-    """Although others run in threads beside it."""
+    """Other polls run in threads beside it."""
 
     async def go() -> None:
         supervised = Supervised(replace(CONFIG, collector=troublemaker.PLODDER))
@@ -311,29 +311,27 @@ def test_a_fault_in_a_thread_is_blamed_on_the_poll_of_that_thread(run: Run) -> N
 def test_credentials_reach_the_child_by_the_socket_only(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither its arguments nor its environment has a secret, and no error text has one."""
+    """Its arguments, its environment and its error texts have no secret."""
     monkeypatch.setenv("POLLER_SECRET_KEY", "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=")
     monkeypatch.setenv("POLLER_REDIS_URL", "redis://:hunter22@127.0.0.1/0")
 
     async def go() -> None:
         supervised = Supervised()
         pid = await supervised.pid()
-        found = await supervised.poll(
+        outcome = await supervised.poll(
             "crash", credential=Community(community=SecretStr("hunter22")), text="it is hunter22"
         )
-        assert found.error_code == error_codes.COLLECTOR_CRASHED
-        assert "hunter22" not in found.message
+        assert outcome.error_code == error_codes.COLLECTOR_CRASHED
+        assert "hunter22" not in outcome.message
         assert (
-            told_at_start(pid).count(b"hunter22")
-            == told_at_start(pid).count(b"POLLER_SECRET_KEY")
-            == 0
+            start_data(pid).count(b"hunter22") == start_data(pid).count(b"POLLER_SECRET_KEY") == 0
         )
 
     run(go())
 
 
-def test_a_child_that_ends_in_the_moment_it_is_ready_keeps_nobody_waiting(run: Run) -> None:
-    """A poll that had waited for it asks a process that is gone: nothing is known, and it is due again."""
+def test_a_child_that_ends_when_it_is_ready_keeps_no_poll_waiting(run: Run) -> None:
+    """A poll that waited for the child has no outcome and is due again."""
 
     async def go() -> None:
         process = ChildProcess(CONFIG)
@@ -353,7 +351,7 @@ def test_a_child_that_ends_in_the_moment_it_is_ready_keeps_nobody_waiting(run: R
 
 
 def test_a_child_does_not_outlive_a_worker_that_is_killed(run: Run, tmp_path: Path) -> None:
-    """Even if its collector keeps the interpreter to itself at that moment."""
+    """This holds even while the collector holds the interpreter."""
     code = (
         "import asyncio, sys; from tests.integration.test_child import Supervised\n"
         "async def go():\n"

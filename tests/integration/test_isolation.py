@@ -1,4 +1,4 @@
-"""One target changes nothing for the others of its batch, whatever its collector, options or credential does."""
+"""A bad collector, option or credential of one target does not affect the rest of its batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 class Collector:
-    """One that answers; others below differ in what they do."""
+    """A sound collector; the classes below differ from it in one point."""
 
     name: ClassVar[str] = "good"
     api_version: ClassVar[int] = api.API_VERSION
@@ -61,7 +61,7 @@ class Picky(Collector):
 
 
 class Endless(Collector):
-    """A device without an end, and a collector that never waits."""
+    """A device that never ends, and a collector that never waits."""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         until = time.monotonic() + 20
@@ -70,7 +70,7 @@ class Endless(Collector):
 
 
 class Spoiler(Collector):
-    """Leaves rubbish where the platform remembers things."""
+    """Overwrites the platform's entries in the memory of its target."""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         for key in [*poll.memory, "poller.series", "poller.staleness"]:
@@ -79,7 +79,7 @@ class Spoiler(Collector):
 
 
 class Quitter(Collector):
-    """Ends the program from a task of its own."""
+    """Raises SystemExit in a task of its own."""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         await asyncio.wait([asyncio.create_task(self._quit())])
@@ -145,7 +145,7 @@ def services(
 
 @pytest.fixture
 def polled(services: Services) -> Iterator[Polled]:
-    """Polls one batch: good targets, and one of the collector named; says what became of each device."""
+    """Poll a batch of two sound targets and an odd one; return the result of each device."""
     poller = Poller(services, "worker@test")
     tokens = iter("abcdefgh")
 
@@ -178,15 +178,14 @@ def _add(
     for name, kind in drafts.items():
         target = TargetDraft("t", "good", {}, interval_ms=60_000, timeout_ms=1_000)
         devices.add(services.engine, DeviceDraft(name, "127.0.0.1"), [target])
-        with (
-            services.engine.begin() as conn
-        ):  # as somebody stored it when that was still installed, and valid
+        # As it was stored while the collector was installed and the options were valid.
+        with services.engine.begin() as conn:
             newest = sa.select(sa.func.max(targets_table.c.id)).scalar_subquery()
             values: dict[str, Any] = {"collector": kind}
             if name == "odd":
-                values |= {"options": options} | (
-                    {"credential_id": credential} if credential else {}
-                )
+                values["options"] = options
+                if credential:
+                    values["credential_id"] = credential
             conn.execute(
                 sa.update(targets_table).where(targets_table.c.id == newest).values(values)
             )
@@ -218,24 +217,24 @@ OK = (Result.OK, "")
         "cancels",
     ],
 )
-def test_the_others_do_not_notice(
+def test_other_targets_of_the_batch_are_polled_as_usual(
     polled: Polled,
     monkeypatch: pytest.MonkeyPatch,
     collector: str,
     options: dict[str, Any],
     expected: tuple[Result, str],
 ) -> None:
-    """They are polled in the same batch, at once; the odd one has an outcome of its own."""
+    """The odd target has an outcome of its own, and the batch is not delayed."""
     monkeypatch.setattr(poll_runner, "MAX_ITEMS", 5_000)
-    began = time.monotonic()
+    started = time.monotonic()
     assert polled(collector, options) == {"first": OK, "odd": expected, "last": OK}
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - started < 8
 
 
-def test_what_a_collector_leaves_in_its_memory_is_its_own_trouble(
+def test_a_collector_that_spoils_its_memory_affects_no_other_target(
     polled: Polled, services: Services
 ) -> None:
-    """Also at the next poll, when the platform reads it."""
+    """The platform reads the memory at the next poll."""
     polled("spoiler")
     with services.engine.connect() as conn:
         ids = list(conn.execute(sa.select(targets_table.c.id)).scalars())
@@ -257,7 +256,6 @@ def test_a_credential_whose_model_has_a_bug_is_refused_without_its_text(
             sa.insert(credentials_table).values(**row, created_at=now, updated_at=now)
         )
     result = polled("good", {}, added.inserted_primary_key[0])
-    assert set(result.values()) == {
-        (Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE)
-    }  # the others have none at all
+    # The other targets have no credential at all.
+    assert set(result.values()) == {(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE)}
     assert "hunter22" not in str(run_ledger.recent(services.engine))

@@ -1,4 +1,4 @@
-"""Crashes are counted in the whole cluster; what is quarantined is refused at the next batch, and released by hand."""
+"""Crashes count in the whole cluster; a quarantined collector is refused until it is released."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROOM = ClaimLimits(targets=10, batch_size=64, lease_ms=30_000)
 def services(
     home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> Services:
-    """One target of the collector snmp on the board; nobody answers there."""
+    """One snmp target on the board; no device answers at its address."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     monkeypatch.setenv("POLLER_RETRY_TRIES", "0")
     bootstrap_services.cache_clear()
@@ -67,26 +67,27 @@ def poll(services: Services, poller: Poller, token: str) -> None:
 
 
 def kinds(services: Services) -> list[Kind]:
-    found = stream.newest(services.redis, services.keys, 50)
-    return [
-        entry.event.kind
-        for entry in found
-        if entry.event and entry.event.kind.value.startswith("collector_")
-    ][::-1]
+    """Return the kinds of the collector events, the oldest first."""
+    kinds = []
+    for entry in reversed(stream.newest(services.redis, services.keys, 50)):
+        if entry.event and entry.event.kind.value.startswith("collector_"):
+            kinds.append(entry.event.kind)
+    return kinds
 
 
-def test_a_release_finds_what_was_refused_a_moment_before(
+def test_a_release_requeues_what_was_refused_a_moment_before(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch that is refused while somebody types the release must not stay a dead letter."""
-    poller, forget = Poller(services, "w@host"), quarantine_records.release
+    """A batch that is refused during the release must not stay a dead letter."""
+    poller = Poller(services, "w@host")
+    release = quarantine_records.release
     crash(poller)
 
-    def refuse_and_forget(*args: Any) -> Any:
+    def refuse_and_release(*args: Any) -> Any:
         poll(services, poller, "a")
-        return forget(*args)
+        return release(*args)
 
-    monkeypatch.setattr(quarantine_records, "release", refuse_and_forget)
+    monkeypatch.setattr(quarantine_records, "release", refuse_and_release)
     capsys.readouterr()  # the log
     assert main.run(["collectors", "release", "snmp"]) == 0
     assert "requeued 1 dead letter" in capsys.readouterr().out
@@ -96,7 +97,7 @@ def test_a_release_finds_what_was_refused_a_moment_before(
 def test_a_release_after_redis_was_emptied_still_requeues_the_dead_letters(
     services: Services, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The crashes are forgotten already; the targets would wait for half an hour."""
+    """The records are gone; without the requeue the targets would wait for half an hour."""
     poller = Poller(services, "w@host")
     crash(poller)
     poll(services, poller, "a")
@@ -108,11 +109,12 @@ def test_a_release_after_redis_was_emptied_still_requeues_the_dead_letters(
     poller.close()
 
 
-def test_a_quarantined_collector_is_refused_by_every_worker_and_its_targets_say_why(
+def test_every_worker_refuses_a_quarantined_collector_with_the_reason(
     services: Services,
 ) -> None:
-    """One event for each change, whoever notices; the letter has the last crash."""
-    first, second = Poller(services, "first@host"), Poller(services, "second@host")
+    """There is one event for each change; the dead letter has the last crash."""
+    first = Poller(services, "first@host")
+    second = Poller(services, "second@host")
     crash(first)
     assert kinds(services) == [Kind.COLLECTOR_ISOLATED, Kind.COLLECTOR_QUARANTINED]
     poll(services, second, "a")
@@ -126,10 +128,10 @@ def test_a_quarantined_collector_is_refused_by_every_worker_and_its_targets_say_
     second.close()
 
 
-def test_a_release_counts_from_the_next_batch_on_and_another_release_of_the_package_starts_anew(
+def test_a_released_collector_is_polled_from_the_next_batch_on(
     services: Services, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A worker asks again before it refuses, so nobody waits for a look; letters of that reason are requeued."""
+    """A worker refreshes before it refuses; dead letters of that reason are requeued."""
     poller = Poller(services, "w@host")
     crash(poller)
     poll(services, poller, "a")
@@ -139,12 +141,10 @@ def test_a_release_counts_from_the_next_batch_on_and_another_release_of_the_pack
     assert main.run(["collectors", "release", "snmp", "--dry-run"]) == 0
     assert "would release collector snmp (poller " in capsys.readouterr().out
     assert main.run(["collectors", "release", "snmp", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["requeued"], said["released"][0]["state"], said["released"][0]["crashes"]) == (
-        1,
-        "quarantined",
-        3,
-    )
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["requeued"] == 1
+    [released] = printed["released"]
+    assert (released["state"], released["crashes"]) == ("quarantined", 3)
     assert kinds(services)[-1] is Kind.COLLECTOR_RELEASED
     services.board.claim("", "b", "a", {QUEUE: 100}, ROOM)
     poller.poll("b", [1])
@@ -153,7 +153,7 @@ def test_a_release_counts_from_the_next_batch_on_and_another_release_of_the_pack
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "expected"),
     [
         (("release", "snmp"), 3, "nothing is held against collector snmp"),
         (("release", "snmpp"), 3, "did you mean snmp?"),
@@ -165,30 +165,30 @@ def test_a_release_of_nothing_is_an_error(
     capsys: pytest.CaptureFixture[str],
     words: tuple[str, ...],
     code: int,
-    said: str,
+    expected: str,
 ) -> None:
-    """It says what was wrong, and changes nothing."""
+    """The error names the mistake, and nothing changes."""
     assert main.run(["collectors", *words]) == code
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
-def test_the_list_shows_what_is_held_against_whom(
+def test_the_list_shows_incidents_of_all_releases(
     services: Services, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also against a release that is not installed here."""
+    """The list has releases that are not installed here, too."""
     poller = Poller(services, "w@host")
     crash(poller, 1)
     capsys.readouterr()  # the log
     elsewhere = quarantine_records.Release("olt", "acme 2.0")
-    doubt = Incident(5, Cause.STUCK, "8 of its threads hang in one worker")
+    incident = Incident(5, Cause.STUCK, "8 of its threads hang in one worker")
     quarantine_records.record(
-        services.redis, services.keys, elsewhere, doubt, poller.isolation._rules
+        services.redis, services.keys, elsewhere, incident, poller.isolation._rules
     )
     assert main.run(["collectors", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    states = {item["name"]: item["state"] for item in said["items"]}
+    printed = json.loads(capsys.readouterr().out)
+    states = {item["name"]: item["state"] for item in printed["items"]}
     assert (states["snmp"], states["routeros"]) == (Trust.ISOLATED, Trust.OK)
-    assert [(item["collector"], item["reason"]) for item in said["doubted"]] == [
+    assert [(item["collector"], item["reason"]) for item in printed["doubted"]] == [
         ("olt", "8 of its threads hang in one worker"),
         ("snmp", "crash 1"),
     ]
@@ -197,10 +197,10 @@ def test_the_list_shows_what_is_held_against_whom(
     poller.close()
 
 
-def test_without_redis_the_list_says_what_it_does_not_know(
+def test_without_redis_the_list_says_that_incidents_are_unknown(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is installed is known anyway."""
+    """The installed collectors are listed all the same."""
     monkeypatch.setenv("POLLER_REDIS_URL", "redis://127.0.0.1:1/0")
     bootstrap_services.cache_clear()
     assert main.run(["collectors"]) == 0
