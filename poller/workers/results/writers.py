@@ -274,14 +274,13 @@ class Writers:
     def __init__(
         self, engine: Engine, sinks: Sequence[Sink], settings: Settings, runner: str
     ) -> None:
+        self._engine = engine
         self._patience_s = settings.spool_patience_s
         self._directory = SpoolDirectory(settings.home, runner)
         self._quota = SpoolQuota(settings.spool_mb * 1024 * 1024)
-        self._ledger: Writer[Run] = self._writer(
-            "ledger", RunCodec(), partial(run_ledger.write, engine)
-        )
+        self._ledger: Writer[Run] = self._writer("ledger", RunCodec(), self._write_runs)
         self._letters: Writer[Letter] = self._writer(
-            "letters", DeadLetterCodec(), partial(dead_letter_rows.write, engine)
+            "letters", DeadLetterCodec(), self._write_letters
         )
         self._sinks: list[Writer[Sample]] = [
             self._writer(f"sink-{sink.name}", SampleCodec(), sink.write) for sink in sinks
@@ -295,6 +294,12 @@ class Writers:
         find_directory = partial(self._directory.path_for, name)
         spool = Spool(name, codec, find_directory, self._quota)
         return Writer(write, spool)
+
+    def _write_runs(self, rows: Sequence[Run]) -> None:
+        run_ledger.write(self._engine, rows)
+
+    def _write_letters(self, letters: Sequence[Letter]) -> None:
+        dead_letter_rows.write(self._engine, letters)
 
     def start(self) -> None:
         """Adopt the spools of dead workers and start the threads. A second call does nothing."""
