@@ -20,7 +20,7 @@ from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.domain.record.run import Run
 from poller.settings import Settings
 from poller.sinks.api import Sample
-from poller.workers.results import writers
+from poller.workers.results import destination_writer
 from poller.workers.results.writers import Writers
 
 #: Long enough for anything that works, short enough to wait for what does not.
@@ -88,7 +88,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     world = World(tmp_path)
     monkeypatch.setattr(run_ledger, "write", lambda _engine, rows: world.ledger.write(rows))
-    monkeypatch.setattr(writers, "RETRY_S", 0.02)
+    monkeypatch.setattr(destination_writer, "RETRY_S", 0.02)
     yield world
     for store in (world.ledger, world.sink):
         store.open.set()
@@ -158,7 +158,7 @@ def test_a_store_that_is_only_slow_is_waited_for(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poll waits while the store writes others: rows on disk would not make it faster."""
-    monkeypatch.setattr(writers, "WRITE_POLLS", 1)
+    monkeypatch.setattr(destination_writer, "WRITE_POLLS", 1)
     worker = world.worker(spool_patience_s=0.2)
     world.ledger.problem = world.sink.problem = lambda _: time.sleep(0.12)
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(4)]
@@ -174,7 +174,7 @@ def test_the_wait_for_a_slow_store_is_limited(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poll that waits for ever would lose its lease."""
-    monkeypatch.setattr(writers, "WRITE_POLLS", 1)
+    monkeypatch.setattr(destination_writer, "WRITE_POLLS", 1)
     worker = world.worker(spool_patience_s=0.1)
     world.sink.problem = lambda _: time.sleep(0.08)
     started = time.monotonic()

@@ -1,0 +1,255 @@
+"""The writer of one destination: a queue, a thread and a spool.
+
+A round that the destination does not take in time goes to the spool, in order, and is written when
+the destination is up again.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Generic, TypeVar
+
+from poller import errors, plugins
+from poller.domain.failures import outcome
+from poller.observability import logs
+from poller.workers.results.spool import Spool, SpooledRounds
+
+log = logs.get(__name__)
+
+#: Polls that are written in one call, if that many wait: more of them need fewer transactions.
+WRITE_POLLS = 1024
+#: The pause between two attempts at a destination that is down.
+RETRY_S = 1.0
+#: A round that the destination refuses this often is set aside. An outage is no refusal.
+MAX_REFUSALS = 3
+#: An outage within this time after the last one is not logged.
+LOG_INTERVAL_S = 5.0
+
+T = TypeVar("T")
+
+
+class QueuedRound(Generic[T]):
+    """A round in the queue of a writer."""
+
+    __slots__ = ("_pending", "items")
+
+    def __init__(self, items: Sequence[T]) -> None:
+        self.items = items
+        self._pending = threading.Lock()  # the cheapest object to wait for
+        self._pending.acquire()
+
+    def mark_stored(self) -> None:
+        """Wake the poll: the round is written, or on disk."""
+        self._pending.release()
+
+    def wait(self, until_mono: float) -> bool:
+        """Wait until the round is stored. Returns False if it is not stored in time."""
+        timeout_s = max(0.0, until_mono - time.monotonic())
+        return self._pending.acquire(timeout=timeout_s)
+
+
+class Outage:
+    """Logs when a destination goes down, and when all rows that waited for it are written."""
+
+    def __init__(self, store: str) -> None:
+        self.late_polls = 0  # written after they had waited in the spool
+        self._store = store
+        self._down_mono: float | None = None
+        self._logged_mono = -LOG_INTERVAL_S
+
+    def mark_down(self, reason: str) -> None:
+        if self._down_mono is not None:
+            return
+
+        now_mono = time.monotonic()
+        self._down_mono = now_mono
+
+        if now_mono >= self._logged_mono + LOG_INTERVAL_S:
+            self._logged_mono = now_mono
+            log.warning("store_down", store=self._store, reason=reason)
+
+    def mark_up(self) -> None:
+        """Log the rows that were late, also those that a dead worker left."""
+        is_logged = self._down_mono is None or self._down_mono == self._logged_mono
+        if self.late_polls and is_logged:
+            down_s = time.monotonic() - self._down_mono if self._down_mono else 0.0
+            log.info(
+                "store_caught_up",
+                store=self._store,
+                polls=self.late_polls,
+                seconds=round(down_s, 1),
+            )
+        self.late_polls = 0
+        self._down_mono = None
+
+
+class Writer(Generic[T]):
+    """The writer of one destination. Its queue is empty while rounds wait in its spool."""
+
+    def __init__(self, write: Callable[[Sequence[T]], None], spool: Spool[T]) -> None:
+        self.spool = spool
+        self._write = write
+        self._queue: deque[QueuedRound[T]] = deque()
+        self._changed = threading.Condition(threading.Lock())
+        self._writing_queued = 0  # the oldest rounds of the queue that are being written
+        self._taken: SpooledRounds[T] = SpooledRounds((), None)  # being written, if none is queued
+        self._single_rounds = 0  # rounds that are written one by one
+        self._refusals = 0
+        self._retry_mono = 0.0
+        self._wrote_mono = 0.0
+        self._outage = Outage(spool.name)
+        self._stopping = False
+        name = f"write-{spool.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Open the spool and start the thread."""
+        with self._changed:
+            self.spool.open()
+        self._thread.start()
+
+    def enqueue(self, items: Sequence[T]) -> QueuedRound[T] | None:
+        """Queue a round, or append it to a spool that is not empty.
+
+        Returns None if it is on disk.
+        """
+        with self._changed:
+            if self.spool:
+                self.spool.append(items)
+                return None
+            queued = QueuedRound(items)
+            self._queue.append(queued)
+            self._changed.notify()
+            return queued
+
+    def spill_overdue(self, queued: QueuedRound[T], since_mono: float) -> bool:
+        """Move the whole queue to disk if a round waits too long, so that no other poll waits.
+
+        Returns False, and moves nothing, if the destination wrote since then: it is only slow.
+        """
+        with self._changed:
+            if queued not in self._queue:
+                return True
+            if self._wrote_mono > since_mono:
+                return False
+            self._spill("no answer in time")
+            return True
+
+    def stop(self) -> None:
+        """Let the thread write until the first error, then end. `close` waits for that."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+
+    def close(self, until_mono: float) -> None:
+        """Wait for the thread, and leave the rest of the queue on disk."""
+        if self._thread.is_alive():
+            timeout_s = max(0.0, until_mono - time.monotonic())
+            self._thread.join(timeout_s)
+
+        with self._changed:
+            self._spill("stopping")
+            self.spool.close()
+
+    def _run(self) -> None:
+        while True:
+            items = self._next_items()
+            if items is None:
+                return
+            try:
+                self._write(items)
+            except BaseException as error:  # noqa: BLE001  door: a sink; this thread must go on
+                self._on_failed(error)
+            else:
+                self._on_written(len(items))
+
+    def _next_items(self) -> list[T] | None:
+        """Wait for rows and return the oldest. None tells the thread to end."""
+        with self._changed:
+            while True:
+                if not self.spool:
+                    self._outage.mark_up()
+                pause_s = self._retry_mono - time.monotonic()
+                if self.spool and pause_s <= 0:
+                    self._taken = self.spool.oldest(1 if self._single_rounds else WRITE_POLLS)
+                    if self._taken.rounds:
+                        return list(chain.from_iterable(self._taken.rounds))
+                elif self._queue:
+                    return self._take_from_queue()
+                elif self._stopping:
+                    return None
+                else:
+                    self._changed.wait(pause_s if self.spool else None)
+
+    def _take_from_queue(self) -> list[T]:
+        items: list[T] = []
+        for queued in self._queue:
+            items += queued.items
+            self._writing_queued += 1
+            if len(items) >= WRITE_POLLS:
+                break
+        return items
+
+    def _on_written(self, polls: int) -> None:
+        with self._changed:
+            self._wrote_mono = time.monotonic()
+            self._refusals = 0
+            self._single_rounds = max(0, self._single_rounds - 1)
+            if not self._writing_queued:
+                self.spool.remove(self._taken)
+                self._outage.late_polls += polls
+                return
+
+            for _ in range(self._writing_queued):
+                self._queue.popleft().mark_stored()
+            self._writing_queued = 0
+
+    def _on_failed(self, error: BaseException) -> None:
+        if isinstance(error, errors.PollerError):
+            text = str(error)
+        else:
+            text = plugins.error_text(error)
+        reason = outcome.clean(text)
+
+        with self._changed:
+            self._spill(reason)
+            self._outage.mark_down(reason)
+            self._retry_mono = time.monotonic() + RETRY_S
+            if not isinstance(error, errors.StoreUnavailable | errors.ConfigError):
+                self._on_refused(reason)
+            self.spool.log_dropped()
+
+    def _on_refused(self, reason: str) -> None:
+        """Find the refused round by writing rounds one by one, and set it aside."""
+        rounds = len(self._taken.rounds)
+        if rounds > 1:
+            self._single_rounds = rounds
+            self._retry_mono = 0.0
+            return
+
+        self._refusals += 1
+        if self._refusals >= MAX_REFUSALS:
+            self.spool.refuse(self._taken, reason)
+            self._refusals = 0
+            self._retry_mono = 0.0
+
+    def _spill(self, reason: str) -> None:
+        """Move the queue to disk, in order.
+
+        Rounds that are being written now are removed there later.
+        """
+        if not self._queue:
+            return
+        self._outage.mark_down(reason)
+        for number, queued in enumerate(self._queue, 1):
+            self.spool.append(queued.items)
+            queued.mark_stored()
+            if number == self._writing_queued:
+                self._taken = self.spool.oldest(sys.maxsize)
+        self._queue.clear()
+        self._writing_queued = 0
