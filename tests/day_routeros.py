@@ -1,11 +1,11 @@
-"""A day of polling routers every minute, compressed: how many logins, and is every value of the command that asked?
+"""A compressed day of polling routers every minute: counts logins and checks every value.
 
     python -m tests.day_routeros --routers 100 --hours 24 [--losses 1] [--seed N]
 
-The collector and its sessions are the real ones, on real sockets; only the clock jumps. Every number a router sends
-says which router, which request and which menu it belongs to. Once in every hour (`--losses`) the network fails each
-router in the middle of an answer, or its session while it is idle. Ends with status 1 if a value was wrong, a poll
-failed that no loss had struck, or a socket was left.
+The collector and its sessions are real, on real sockets; only the clock jumps. Every number names
+its router, request and menu. Once an hour (`--losses`) the network fails each router in the middle
+of a reply, or ends its idle session. The exit status is 1 if a value is wrong, a poll fails
+without a loss, or a socket stays open.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from tests.unit.collectors.polls import open_files
 
 INTERVAL_S, SLOW_INTERVAL_S, TIMEOUT_S = 60.0, 300.0, 10.0
 HOUR_S = 3600.0
-#: In the middle of an answer: cut, reset, late as a whole, late from its middle on; the network is dark for some
-#: minutes and then delivers everything; or the session ends while it is idle: by a kick, or by a restart.
+#: Losses in the middle of a reply: cut, reset, late, half late, and some dark minutes after which
+#: everything is delivered. An idle session ends by a kick or a restart.
 LOSSES = ("cut", "reset", "late", "half", "dark", "kick", "restart")
 UNHEARD = ("kick", "restart")  # no poll may fail of these
 DARK_S = 150.0
@@ -55,7 +55,7 @@ def stamp(router: int, request: int, menu: int, row: int) -> int:
 
 @dataclass
 class Router:
-    """One simulated router: numbers its requests, and fails when it is told to."""
+    """One simulated router: numbers its requests, and fails as the test plans."""
 
     number: int
     address: str
@@ -90,7 +90,7 @@ class Router:
         return [b"=name=%d-%d" % (self.number, row), b"=rx-byte=%d" % value, b"=tx-byte=%d" % value]
 
     def next_loss(self) -> str:
-        """What becomes of this answer; nothing, mostly."""
+        """Return the loss that strikes this reply; usually none."""
         if not self.loss or self.spared:
             self.spared = max(0, self.spared - 1)
             return ""
@@ -186,7 +186,10 @@ class Report:
 
 
 class Day:
-    """Polls of a fleet from one worker: each router has a target every minute, and one every five minutes."""
+    """Polls a fleet from one worker.
+
+    Each router has a target every minute and one every five minutes.
+    """
 
     def __init__(
         self, count: int, hours: float, losses: int, seed: int, rules: Rules | None = None
@@ -284,7 +287,8 @@ class Day:
             right = (owner, code, f"{owner}-{row}") == (router.number, menu[series.name], name)
             if not right or not before < request <= router.requests:
                 report.wrong.append(
-                    f"router {router.number}, after request {before}: {series.name} {name} = {value}"
+                    f"router {router.number}, after request {before}: "
+                    f"{series.name} {name} = {value}"
                 )
         if len(set(requests)) > 2:
             report.wrong.append(
@@ -314,7 +318,8 @@ def tell(report: Report, took_s: float) -> None:
     struck = ", ".join(f"{count} {loss}" for loss, count in sorted(report.losses.items())) or "none"
     print(f"losses: {struck}")
     print(
-        f"{report.values} values checked, {len(report.wrong)} wrong; {len(report.innocent)} polls failed unstruck; ",
+        f"{report.values} values checked, {len(report.wrong)} wrong; "
+        f"{len(report.innocent)} polls failed unstruck; ",
         end="",
     )
     print(f"{report.sessions_left} connections and {report.sockets_left} files left")
@@ -335,7 +340,8 @@ def main() -> int:
     bad = 0
     for losses in sorted({0, options.losses}):
         print(
-            f"== {options.routers} routers, {options.hours:g} hours, {losses} losses per hour and router",
+            f"== {options.routers} routers, {options.hours:g} hours, "
+            f"{losses} losses per hour and router",
             flush=True,
         )
         began = time.perf_counter()

@@ -1,10 +1,11 @@
-"""A hostile router sends mutated API replies until `--replies` are sent; no outcome may be anything but ours.
+"""A hostile router sends mutated API replies until `--replies` are sent.
 
     python -m tests.fuzz_routeros --replies 500000 [--seed N]
 
-The clock jumps over the time in which nothing happens. Prints outcomes by code, the longest poll, the longest time the
-loop was held up, and memory as it goes. Ends with status 1 if a poll crashed, took longer than its deadline, held up
-others, said a secret (in its outcome, to a log at any level, to stderr), left a file open, or if memory grew.
+The clock jumps over idle time. Prints outcomes by code, the longest poll, the longest block of the
+event loop, and memory. The exit status is 1 if a poll crashes, exceeds its deadline, blocks other
+polls, reveals a secret (in its outcome, a log of any level, or stderr), leaves a file open, or if
+memory grows.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ CODES = {"", "timeout", "protocol_error", "auth_failed", "unsupported", "unreach
 DEADLINE_S = 0.6
 #: What one answer may cost the other polls of a worker, in seconds of CPU.
 STEP_S = 1.0
-#: What Python may hold more after the first fifth: caches that fill up, then nothing. The process keeps a piece of what
-#: the largest answer took.
+#: Allowed growth of memory after the first fifth, when all caches are full. The process keeps a
+#: part of the memory of the largest reply.
 GROWTH, GROWTH_MB = 1.03, 32.0
 SIDE_BY_SIDE = 16
 TLS_SHARE = 0.05
@@ -81,7 +82,7 @@ class _Ear(logging.Handler):
 
 
 class _Watched(io.TextIOBase):
-    """What is written to stderr."""
+    """Records what is written to stderr."""
 
     def __init__(self, stream: Any, report: Report) -> None:
         self._stream, self._report = stream, report
@@ -135,7 +136,7 @@ async def _polls(
 
 
 def settled_mb() -> float:
-    """What the process has when nothing is left to be given back."""
+    """Return the memory of the process after garbage collection."""
     gc.collect()
     with contextlib.suppress(AttributeError, OSError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)
@@ -178,7 +179,8 @@ async def fuzz(replies: int, seed: int, say: Callable[[str], None] = lambda text
             report.memory.append((sys.getallocatedblocks(), mb))
             held = f"{report.memory[-1][1]:.1f} MB in {report.memory[-1][0]} blocks"
             say(
-                f"{hostile.sent} replies, {report.polls} polls, {held}, slowest {report.slowest_s:.2f} s"
+                f"{hostile.sent} replies, {report.polls} polls, {held}, "
+                f"slowest {report.slowest_s:.2f} s"
             )
         await asyncio.sleep(0.3)
     report.files = (before, open_files())

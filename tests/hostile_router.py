@@ -1,4 +1,4 @@
-"""A hostile router: it answers as one does, with replies that are mutated between sentences, bytes or TLS records."""
+"""A hostile router: its replies are mutated between sentences, bytes or TLS records."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from typing import cast
 from poller.sim.routeros import sentence_framing
 
 SECRET = "fuzz-s3cret-pass"
-#: Of the answers that are mutated; more of them would be a test of the network.
+#: Share of endless replies among the mutated ones; more would test the network.
 ENDLESS = 0.0001
 Dice = random.Random
 Sentence = list[bytes]
-#: Some of all that properties have: numbers, durations, truths, rates, addresses, versions, texts.
+#: Usual values of properties: numbers, durations, flags, rates, addresses, versions, texts.
 VALUES = (
-    b"0", b"7", b"1500", b"18446744073709551615", b"-52", b"24.1", b"true", b"false", b"1w2d3h4m5s", b"00:01:02",
-    b"1Gbps", b"52/17", b"10.0.0.1-10.0.0.9", b"192.0.2.0/24", b"7.18.2 (stable)", b"ether1,ether2", b"link-ok", b"",
-    b"ether", b"2026-11-16 10:00:00", b"fd00::1", b"caf\xc3\xa9", b"caf\xe9",
+    b"0", b"7", b"1500", b"18446744073709551615", b"-52", b"24.1", b"true", b"false", b"1w2d3h4m5s",
+    b"00:01:02", b"1Gbps", b"52/17", b"10.0.0.1-10.0.0.9", b"192.0.2.0/24", b"7.18.2 (stable)",
+    b"ether1,ether2", b"link-ok", b"", b"ether",
+    b"2026-11-16 10:00:00", b"fd00::1", b"caf\xc3\xa9", b"caf\xe9",
 )  # fmt: skip
-#: And what no property has.
+#: Values that no property has.
 ODD = (
-    b"9" * 60, b"9" * 400, b"9" * 5000, b"-", b"--1", b"1e999", b"nan", b"-inf", b"0x10", b"1_000", b" 5 ", b"5\n",
-    b"\0", b"/", "\u0661\u0662".encode(), b"\xff\xfe", b"99999999999999999999w", b"1w" * 30, b":::", b"99:99:99.",
+    b"9" * 60, b"9" * 400, b"9" * 5000, b"-", b"--1", b"1e999", b"nan", b"-inf", b"0x10", b"1_000",
+    b" 5 ", b"5\n", b"\0", b"/", "\u0661\u0662".encode(), b"\xff\xfe",
+    b"99999999999999999999w", b"1w" * 30,
+    b":::", b"99:99:99.",
     b"1.2.3.4-", b"-1.2.3.4", b"0.0.0.0-255.255.255.255", b"1.2.3.4/999", b"::/0", b"9999999999",
     b"9999-99-99 99:99:99", b"0001-01-01 00:00:00",
-    b"1/2/3/4", b"," * 300, b"=", b"=a=b", b"7.", b"v.v", b"x" * 4000, "\U0001f600".encode() * 50, b"\r\n!done\0",
+    b"1/2/3/4", b"," * 300, b"=", b"=a=b", b"7.", b"v.v", b"x" * 4000, "\U0001f600".encode() * 50,
+    b"\r\n!done\0",
     b"a\x1b[31mb", b"%s%n", b"Gbps", b"1e5Gbps", b"@", b"-@-",
 )  # fmt: skip
 
@@ -60,9 +64,12 @@ def untagged(said: list[Sentence], dice: Dice) -> list[Sentence]:
 
 
 def other_words(said: list[Sentence], dice: Dice) -> list[Sentence]:
-    """Words nobody expects there, control bytes and no text at all among them."""
-    odd = (b"!trap", b"!fatal", b"!re", b"!empty", b"!", b"=", b"==", b"=ret=00", b"=message=", b"=category=9",
-           b".tag=", b"?", b"/login", dice.randbytes(dice.randrange(1, 40)), bytes(range(32)))  # fmt: skip
+    """Unexpected words: control bytes and invalid text among them."""
+    odd = (
+        b"!trap", b"!fatal", b"!re", b"!empty", b"!", b"=", b"==", b"=ret=00", b"=message=",
+        b"=category=9", b".tag=", b"?", b"/login", dice.randbytes(dice.randrange(1, 40)),
+        bytes(range(32)),
+    )  # fmt: skip
     changed = [list(words) for words in said]
     for _ in range(dice.choice((1, 1, 2, 5))):
         words = dice.choice(changed)
@@ -71,11 +78,14 @@ def other_words(said: list[Sentence], dice: Dice) -> list[Sentence]:
 
 
 def other_values(said: list[Sentence], dice: Dice) -> list[Sentence]:
-    return [
-        [b"=".join((*word.split(b"=", 2)[:2], dice.choice(ODD))) if word[:1] == b"=" and dice.random() < 0.3 else word
-         for word in words]
-        for words in said
-    ]  # fmt: skip
+    return [[_other_value(word, dice) for word in words] for words in said]
+
+
+def _other_value(word: bytes, dice: Dice) -> bytes:
+    if word[:1] != b"=" or dice.random() >= 0.3:
+        return word
+    parts = word.split(b"=", 2)
+    return b"=".join((*parts[:2], dice.choice(ODD)))
 
 
 def trapped(said: list[Sentence], dice: Dice) -> list[Sentence]:
@@ -102,8 +112,8 @@ def fatal(said: list[Sentence], dice: Dice) -> list[Sentence]:
 
 
 SPEECHES = [
-    dropped, doubled, shuffled, other_tag, untagged, other_words, other_words, other_values, other_values, trapped,
-    fatal,
+    dropped, doubled, shuffled, other_tag, untagged, other_words, other_words, other_values,
+    other_values, trapped, fatal,
 ]  # fmt: skip
 
 
@@ -129,10 +139,12 @@ def overwritten(data: bytes, dice: Dice) -> bytes:
 
 
 def other_length(data: bytes, dice: Dice) -> bytes:
-    """The length of the first word, or of what follows anywhere, is another one, and may be enormous."""
+    """Replace the length of the first word, or of any later one, perhaps by an enormous one."""
     at = dice.choice((0, dice.randrange(len(data))))
-    lengths = (b"\0", b"\x7f", b"\x80\0", b"\xbf\xff", b"\xdf\xff\xff", b"\xef\xff\xff\xff", b"\xf0\xff\xff\xff\xff",
-               b"\xf8", b"\xff" * 5, b"\xe0\x10\0\0")  # fmt: skip
+    lengths = (
+        b"\0", b"\x7f", b"\x80\0", b"\xbf\xff", b"\xdf\xff\xff", b"\xef\xff\xff\xff",
+        b"\xf0\xff\xff\xff\xff", b"\xf8", b"\xff" * 5, b"\xe0\x10\0\0",
+    )  # fmt: skip
     return data[:at] + dice.choice(lengths) + data[at + 1 :]
 
 
@@ -144,7 +156,7 @@ BYTES = [truncated, flipped, flipped, overwritten, overwritten, other_length, ot
 
 
 def honest(words: Sentence, dice: Dice) -> list[Sentence]:
-    """What a router says to any menu: a few rows that have what was asked for, or most of it."""
+    """The reply of a router to any menu: a few rows with most of the requested properties."""
     tag = [word for word in words if word.startswith(b".tag=")]
     attributes = dict(
         word[1:].split(b"=", 1) for word in words if word.startswith(b"=") and word.count(b"=") > 1
@@ -170,7 +182,7 @@ def plausible(name: bytes, number: int, dice: Dice) -> bytes:
 
 @dataclass
 class Hostile:
-    """What all its connections share: dice, and how many mutated replies were sent."""
+    """State of all connections: the dice, and the number of mutated replies."""
 
     dice: Dice
     tls: ssl.SSLContext
@@ -245,7 +257,7 @@ class Line(asyncio.Protocol):
 
 
 class TlsLine(asyncio.Protocol):
-    """The same behind TLS, whose records are mutated, too: handshakes, and what comes after them."""
+    """A connection with TLS, whose records are mutated during and after the handshake."""
 
     def __init__(self, hostile: Hostile) -> None:
         self._hostile = hostile

@@ -65,7 +65,7 @@ class Credential(BaseModel):
             return cls.model_validate(fields)
         except pydantic.ValidationError as error:
             raise cls._refusal(error, fields) from None
-        except BaseException as error:  # noqa: BLE001  door: a plugin's model; its text may be the secret
+        except BaseException as error:  # noqa: BLE001  door: a model of a plugin
             text = f"{cls.kind} credential: it cannot be checked"
             raise errors.InvalidInput(text, cause=type(error).__name__) from None
 

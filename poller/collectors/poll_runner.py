@@ -299,11 +299,18 @@ def _failure_text(failures: Sequence[PartFailed]) -> str:
 
 def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors.DeviceError:
     """Copy an error as the nearest class of `poller.errors`, without frames and secrets."""
-    kind = next(base for base in type(error).__mro__ if vars(errors).get(base.__name__) is base)
+    ours = vars(errors)
+    kind = next(base for base in type(error).__mro__ if ours.get(base.__name__) is base)
+
     # A careless subclass may lack all three attributes.
     message = getattr(error, "message", "") or type(error).__name__
-    texts = (message, getattr(error, "cause", ""), getattr(error, "hint", ""))
-    cleaned: errors.DeviceError = kind(*(scrub(str(text), credential) for text in texts))
+    cause = getattr(error, "cause", "")
+    hint = getattr(error, "hint", "")
+    cleaned: errors.DeviceError = kind(
+        scrub(str(message), credential),
+        scrub(str(cause), credential),
+        scrub(str(hint), credential),
+    )
     return cleaned
 
 

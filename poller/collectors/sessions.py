@@ -77,8 +77,10 @@ class Sessions:
     ) -> None:
         self.opened = 0
         self._rules = rules or Rules()
+
         open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._limit = min(self._rules.per_worker, max(1, open_files // 2))
+
         self._chance = chance
         self._pooled: OrderedDict[Key, _Pooled] = OrderedDict()  # longest idle first
         self._hosts: dict[tuple[str, str], _Host] = {}

@@ -230,7 +230,7 @@ class Backwards(Good):
 
 
 class Stubborn(Good):
-    """Goes on when it is told to stop, as long as it was told nothing."""
+    """Ignores its cancellation."""
 
     async def ask(self, streams: Streams, command: str) -> str:
         try:
@@ -285,7 +285,7 @@ class Litterer(Good):
 
 
 class Naive(Good):
-    """Believes that somebody always listens."""
+    """Has no handling for a device that is absent."""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[Any]:
         with socket.socket() as probe:
@@ -299,7 +299,7 @@ class Naive(Good):
 
 
 class Fragile(Good):
-    """Believes that nobody hangs up."""
+    """Has no handling for a connection that ends."""
 
     async def ask(self, streams: Streams, command: str) -> str:
         streams[1].write(command.encode() + b"\n")
@@ -312,7 +312,7 @@ class Fragile(Good):
 
 
 class Credulous(Good):
-    """Believes that what is said is text."""
+    """Decodes every reply as text."""
 
     expected = (OSError,)
 
@@ -364,7 +364,7 @@ class Diarist(Good):
 
 
 class Forgetful(Keeper):
-    """Does not tell an ended session from a broken device."""
+    """Reports an ended session as a failure of the device."""
 
     def lost(self, error: OSError) -> api.DeviceError:
         return api.DeviceUnreachable("it hung up")

@@ -1,4 +1,4 @@
-"""A RouterOS API server that says what a test tells it to say: the protocol once more, without the library or ours."""
+"""A RouterOS API server whose replies come from a test. Shares no code with the client."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def read_sentence(reader: asyncio.StreamReader) -> Sentence:
 
 @dataclass
 class Script:
-    """What it answers, and what it heard: commands without their tags, and how many connections are open."""
+    """The replies of the server, the commands it received, and its open connections."""
 
     answer: Answer
     heard: list[Sentence] = field(default_factory=list)

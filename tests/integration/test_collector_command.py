@@ -1,4 +1,4 @@
-"""`poller collect` in processes of its own: no database, no Redis, one collection, a readable answer."""
+"""`poller collect` in its own process: no database, no Redis, one poll, a readable result."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def snmp(
 
 
 def test_a_piped_table_is_lines_with_tabs(sim: Sim, tmp_path: Path) -> None:
-    """And leaves nothing behind where it ran."""
+    """The command leaves no file in its directory."""
     done = snmp(sim, "-o", "modules=if_mib", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     header, *rows = [line.split("\t") for line in done.stdout.splitlines()]
@@ -129,8 +129,8 @@ def test_the_secret_may_be_piped(sim: Sim) -> None:
 
 
 @pytest.mark.parametrize("typed", [fleet.COMMUNITY, json.dumps({"community": fleet.COMMUNITY})])
-def test_the_secret_is_asked_for_in_a_terminal_and_not_shown(sim: Sim, typed: str) -> None:
-    """On a terminal of its own, with nothing in the environment; a JSON object is as good as in a pipe."""
+def test_the_secret_is_prompted_in_a_terminal_and_not_shown(sim: Sim, typed: str) -> None:
+    """The environment holds no secret; a JSON object is accepted as in a pipe."""
     pid, terminal = pty.fork()
     if pid == 0:  # pragma: no cover  the child
         for key in [key for key in os.environ if key.startswith("POLLER_")]:
@@ -249,7 +249,7 @@ class Bad:
 
 
 def test_a_plugin_that_crashes_in_c_code_says_where(tmp_path: Path) -> None:
-    """Its author needs the line, not only a shell's `Segmentation fault`."""
+    """The author needs the line, not only the shell's `Segmentation fault`."""
     (tmp_path / "bad_plugin.py").write_text(PLUGIN)
     about = tmp_path / "bad_plugin-1.0.dist-info"
     about.mkdir()

@@ -1,4 +1,4 @@
-"""The http collector against real servers, polite and hostile ones: what it reads, and that nothing gets past it."""
+"""The http collector against real servers, correct and hostile ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_server_that_answers() -> None:
     assert "tls" not in found
 
 
-def test_what_is_asked() -> None:
+def test_the_request_that_is_sent() -> None:
     """The path with its query, the host as it was given, nothing compressed, no connection kept."""
     with serving(saying(OK)) as server:
         get(server.port, path="/a b?c=ä", host="www.example.org", method="HEAD")
@@ -96,7 +96,7 @@ def test_what_is_asked() -> None:
     ("status", "expect", "up"), [(404, "200-399", 0), (404, "404", 1), (301, "200-399", 1)]
 )
 def test_a_status_is_what_it_should_be_or_not(status: int, expect: str, up: int) -> None:
-    """One that is not is a failed poll, whose readings are kept."""
+    """An unexpected status is a failed poll with readings."""
     outcome = ask(saying(f"HTTP/1.1 {status} X"), expect=expect)
     assert (values(outcome)["http_up"], values(outcome)["http_status"]) == (up, status)
     assert (outcome.result, outcome.error_code) == (
@@ -113,7 +113,7 @@ def test_the_body_must_match(pattern: str, up: int) -> None:
 
 
 def test_json_values() -> None:
-    """Those that are there; those that are not fail by themselves."""
+    """A missing value is a failed part; the other values are read."""
     body = b'{"nodes": [{"load": "0.5", "up": true}]}'
     outcome = ask(
         saying(OK, body),
@@ -137,7 +137,7 @@ def test_a_body_that_is_no_json(body: bytes) -> None:
     assert "the body is no JSON" in outcome.message
 
 
-def test_a_certificate_is_checked_and_its_end_is_told(tmp_path: Path) -> None:
+def test_a_certificate_is_checked_and_its_expiry_is_a_reading(tmp_path: Path) -> None:
     made = identity(tmp_path, days=30)
     with serving(saying(OK), made.context) as server:
         outcome = get(server.port, scheme="https", ca_file=str(made.ca_file))
@@ -153,10 +153,10 @@ def test_a_certificate_is_checked_and_its_end_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("days", "why"), [(30, "self-signed certificate"), (-3, "certificate has expired")]
 )
-def test_a_certificate_that_is_not_trusted_is_told_with_its_end(
+def test_an_untrusted_certificate_is_reported_with_its_expiry(
     tmp_path: Path, days: int, why: str
 ) -> None:
-    """And nothing is asked of that server."""
+    """The server receives no request."""
     made = identity(tmp_path, days=days)
     ca_file = {"ca_file": str(made.ca_file)} if days < 0 else {}
     with serving(saying(OK), made.context) as server:
@@ -181,7 +181,7 @@ def test_any_certificate_will_do_if_the_operator_says_so(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("pinned", [True, False])
 def test_a_pinned_certificate_and_no_other(tmp_path: Path, pinned: bool) -> None:
-    """Whoever signed it, and however old it is; another server is asked nothing."""
+    """Neither CA nor age counts; a server with another certificate receives no request."""
     made = identity(tmp_path, days=-3)
     found = hashlib.sha256(ssl.PEM_cert_to_DER_cert(made.ca_file.read_text())).hexdigest()
     with serving(saying(OK), made.context) as server:
@@ -194,7 +194,7 @@ def test_a_pinned_certificate_and_no_other(tmp_path: Path, pinned: bool) -> None
 
 
 @pytest.mark.parametrize(("host", "result"), [("www.example.org", Result.OK), ("", Result.FAILED)])
-def test_the_name_that_is_asked_for_is_the_one_that_is_checked(
+def test_the_requested_name_is_the_one_that_is_checked(
     tmp_path: Path, host: str, result: Result
 ) -> None:
     made = identity(tmp_path, name="www.example.org")
@@ -206,14 +206,18 @@ def test_the_name_that_is_asked_for_is_the_one_that_is_checked(
 @pytest.mark.parametrize(
     ("credential", "options", "header"),
     [
-        (Login.from_text("admin:hunter22"), {"auth": "basic"}, b"Basic " + base64.b64encode(b"admin:hunter22")),
+        (
+            Login.from_text("admin:hunter22"),
+            {"auth": "basic"},
+            b"Basic " + base64.b64encode(b"admin:hunter22"),
+        ),
         (Token.from_text("hunter22"), {"auth": "bearer"}, b"Authorization: Bearer hunter22"),
         (Token.from_text("hunter22"), {"auth": "header", "header": "X-Key"}, b"X-Key: hunter22"),
         (Login.from_text("admin:hunter22"), {}, b"Host: "),
     ],
 )  # fmt: skip
 def test_logging_in(credential: Credential, options: dict[str, Any], header: bytes) -> None:
-    """Only where the options say so: the password of a device is not for its web page by itself."""
+    """Only `auth` sends a credential, so that a device's password stays off its web page."""
     with serving(saying(OK)) as server:
         assert get(server.port, credential, **options).result is Result.OK
     assert header in server.asked[0]
@@ -306,7 +310,7 @@ def test_a_redirection_to_nowhere(to: str) -> None:
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
 
 
-def test_a_secret_stays_with_whom_it_is_for() -> None:
+def test_a_secret_is_sent_to_its_origin_only() -> None:
     """A redirection leads to another server: that one gets the question without it."""
     with (
         serving(saying(OK)) as other,
@@ -365,7 +369,7 @@ HOSTILE: dict[str, Script] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_server_holds_us_up_or_fills_our_memory(name: str) -> None:
-    """The outcome is one of ours, in time, and of a body no more is kept than was asked for."""
+    """The poll ends in time with an outcome, and the body is limited."""
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.monotonic()
     outcome = ask(HOSTILE[name], timeout_s=0.4, values={"a": "a"}, max_body=100_000)
@@ -377,8 +381,8 @@ def test_no_server_holds_us_up_or_fills_our_memory(name: str) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 120_000
 
 
-def test_nobody_there_is_down() -> None:
-    """A refused connection at once, silence at the deadline; the readings say so."""
+def test_a_server_that_does_not_answer_is_down() -> None:
+    """A refusal ends the poll at once, silence ends it at the deadline; `http_up` is 0."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
         refused = get(taken.getsockname()[1])
@@ -394,7 +398,7 @@ def test_nobody_there_is_down() -> None:
     )
 
 
-def test_a_server_without_tls_is_unwell_to_who_wants_it() -> None:
+def test_a_server_without_tls_is_unwell_for_https() -> None:
     with serving(lambda _, c: c.sendall(PLAIN), listens=False) as server:
         outcome = get(server.port, scheme="https")
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
@@ -418,7 +422,7 @@ def test_nothing_is_left_open() -> None:
 def test_of_several_addresses_a_silent_one_does_not_keep_us_from_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its queue is full, so that it drops what comes."""
+    """The queue of the first address is full, so that it drops packets."""
     monkeypatch.setattr(http_connection, "_CONNECT_S", 0.1)
 
     async def made(full: socket.socket, port: int) -> int:

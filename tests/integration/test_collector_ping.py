@@ -1,4 +1,4 @@
-"""The ping collector on real sockets: ICMP with and without privilege, IPv4 and IPv6, silence, refusals, TCP."""
+"""The ping collector on real sockets: ICMP with and without privilege, IPv4, IPv6 and TCP."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_deadline_counts_for_more_than_the_options() -> None:
 
 @pytest.mark.parametrize("privileged", [False, True])
 def test_a_router_that_cannot_deliver_is_believed_and_named(privileged: bool) -> None:
-    """A neighbour that does not exist: the host itself says so, as any router on the way would."""
+    """The neighbour does not exist: this host reports it, as a router on the path would."""
 
     def work() -> tuple[Outcome, float]:
         if not privileged:
@@ -147,7 +147,7 @@ def test_a_router_that_cannot_deliver_is_believed_and_named(privileged: bool) ->
     assert took_s < 10
 
 
-def test_no_route_is_told_at_once() -> None:
+def test_a_missing_route_is_reported_at_once() -> None:
     began = time.monotonic()
     outcome = alone(lambda: ping("192.0.2.9", timeout_s=20, timeout=15.0))
     assert (
@@ -159,7 +159,7 @@ def test_no_route_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_two_thousand_devices_share_one_socket(loop: Any) -> None:
-    """All at the same time: nothing is lost, and nobody gets the answer of another."""
+    """All pings run at the same time; no reply is lost or mixed up."""
 
     def work() -> tuple[list[Outcome], int]:
         with asyncio.Runner(loop_factory=loop) as runner:
@@ -190,7 +190,7 @@ def test_two_thousand_devices_share_one_socket(loop: Any) -> None:
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_tcp_to_a_port_that_accepts_and_one_that_refuses(family: socket.AddressFamily) -> None:
-    """Somebody is there either way; which it was is told."""
+    """Either answer means that the device is up; a reading states which it was."""
     address = "127.0.0.1" if family == socket.AF_INET else "::1"
     with socket.create_server((address, 0), family=family) as server:
         port = server.getsockname()[1]
@@ -205,7 +205,7 @@ def test_tcp_to_a_port_that_accepts_and_one_that_refuses(family: socket.AddressF
 
 @contextmanager
 def full_server() -> Iterator[int]:
-    """A port whose queue is full: the system does not answer there any more."""
+    """A port with a full queue, where the system does not answer."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
         waiting = []
         for _ in range(4):

@@ -1,4 +1,4 @@
-"""The RouterOS collector reads simulated routers, and survives what a peer on a TCP port can say."""
+"""The RouterOS collector reads simulated routers and survives any peer on a TCP port."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_router_that_asks_for_proofs_without_end_is_left(challenge: bytes, cod
 def test_a_refused_login_says_why_and_nothing_secret(
     said: list[Sentence] | bytes, code: str
 ) -> None:
-    """A router that does not know the user, one that repeats the password, and those with troubles of their own."""
+    """The router rejects the user, repeats the password, or has a failure of its own."""
     result, heard = poll(lambda sentence: said)
     assert (result.result, result.error_code) == (Result.FAILED, code), result.message
     assert PASSWORD not in result.message
@@ -163,7 +163,7 @@ def test_a_refused_login_says_why_and_nothing_secret(
 @pytest.mark.parametrize(
     ("over_tls", "text"), [(False, "api-ssl, set tls=true"), (True, "see in /ip/service")]
 )
-def test_who_hangs_up_at_the_login_may_be_meant_otherwise(over_tls: bool, text: str) -> None:
+def test_a_router_that_hangs_up_at_the_login_may_expect_tls(over_tls: bool, text: str) -> None:
     """The plain API at the port of api-ssl, or a service that listens to others only."""
     hint = librouteros_errors.of_login(
         exceptions.ConnectionClosed("it hung up"), "core", over_tls
@@ -172,7 +172,7 @@ def test_who_hangs_up_at_the_login_may_be_meant_otherwise(over_tls: bool, text: 
     assert ("tls=true" in hint) is not over_tls
 
 
-def test_a_router_that_forgets_the_login_at_once_is_not_asked_again() -> None:
+def test_a_router_that_forgets_the_login_at_once_is_not_retried() -> None:
     result, heard = poll(
         lambda sentence: [DONE] if sentence[0] == b"/login" else [[b"!fatal", b"not logged in"]]
     )
@@ -221,7 +221,7 @@ def test_a_menu_that_is_not_there_is_no_error_and_can_be_seen(trap: list[Sentenc
     assert [sentence[0] for sentence in heard].count(b"/login") == 1
 
 
-def test_a_router_that_has_nothing_of_what_was_asked_is_unsupported() -> None:
+def test_a_router_without_any_of_the_families_is_unsupported() -> None:
     result, _ = poll(lambda sentence: [DONE] if sentence[0] == b"/login" else [*NO_SUCH[0], DONE])
     assert (result.result, result.error_code) == (Result.FAILED, "unsupported")
     assert "nothing of resource, interfaces" in result.message
@@ -243,7 +243,10 @@ def test_a_router_that_has_nothing_of_what_was_asked_is_unsupported() -> None:
     ],
 )
 def test_a_trap_of_any_shape_ends_its_command_and_no_other(trap: list[Sentence], code: str) -> None:
-    """With category or without, with a message or none, several at once: the next menu is read on the same session."""
+    """The next menu is read on the same session.
+
+    Traps have a category or none, a message or none.
+    """
     result, heard = poll(
         lambda sentence: (
             [*trap, DONE] if sentence[0].startswith(b"/system/resource") else healthy(sentence)
@@ -298,7 +301,7 @@ def test_what_is_remembered_does_not_make_a_failed_poll_a_partial_one(
 
 
 def test_an_empty_answer_empty_sentences_and_new_reply_words_are_fine() -> None:
-    """RouterOS 7.18 says !empty; both ends ignore sentences without words, and we replies that we do not know."""
+    """RouterOS 7.18 sends !empty. Empty sentences and unknown reply words are ignored."""
 
     def empty(sentence: Sentence) -> list[Sentence]:
         if sentence[0] == b"/interface/print":
@@ -310,7 +313,7 @@ def test_an_empty_answer_empty_sentences_and_new_reply_words_are_fine() -> None:
 
 
 def test_the_answer_to_another_command_is_not_taken() -> None:
-    """A router that says everything a second time, a little later: its tag gives it away."""
+    """A router repeats every reply a little later: the tag reveals it."""
 
     def twice(sentence: Sentence) -> list[Sentence] | bytes:
         if sentence[0] != b"/interface/print":
@@ -334,7 +337,7 @@ def test_silence_ends_with_the_poll_and_says_where() -> None:
     assert "did not answer the login" in result.message
 
 
-def test_nobody_listening_is_unreachable() -> None:
+def test_a_closed_port_is_unreachable() -> None:
     result = outcome(RouterOsCollector(), "127.0.0.1", LOGIN, port=1)
     assert (result.result, result.error_code) == (Result.FAILED, "unreachable")
     assert "127.0.0.1 port 1 refused the connection" in result.message
@@ -346,7 +349,7 @@ def test_without_a_login_it_says_what_it_needs() -> None:
 
 @pytest.mark.parametrize("said", [b"\xef\xff\xff\xff", b"\0" * 3_000_000])
 def test_an_endless_answer_is_refused(said: bytes) -> None:
-    """A quarter of a gigabyte in one word is announced, or ends without an end come: nobody waits for the rest."""
+    """A word of a quarter gigabyte, or an endless row, ends the poll at once."""
     result, _ = poll(lambda sentence: said if sentence[0] == b"/login" else None, timeout_s=10)
     assert result.error_code == "protocol_error"
     assert "longer than" in result.message or "more than" in result.message
@@ -355,7 +358,10 @@ def test_an_endless_answer_is_refused(said: bytes) -> None:
 def test_no_secret_in_any_log(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The library logs every word it sends, at DEBUG; not with us, and asyncio in debug mode says nothing either."""
+    """The library logs every word at DEBUG.
+
+    Our protocol does not, nor does asyncio's debug mode.
+    """
     caplog.set_level(logging.DEBUG)
     logging.getLogger("librouteros").setLevel(logging.DEBUG)
     logging.getLogger("librouteros").disabled = False
@@ -419,10 +425,10 @@ def test_every_simulated_router_gives_its_resources_and_interfaces(
         } <= names
 
 
-def test_a_login_that_may_not_monitor_is_told_which_policy_it_lacks(
+def test_a_login_that_may_not_monitor_gets_the_missing_policy_named(
     fleet_of_routers: list[SimDevice], sim_port: int
 ) -> None:
-    """What it may read is read."""
+    """The permitted menus are read."""
     limited = Login(username=router_users.LIMITED, password=fleet.PASSWORD)
     result = outcome(RouterOsCollector(), fleet_of_routers[0].address, limited, port=sim_port)
     assert (result.result, result.error_code) == (Result.PARTIAL, "auth_failed")

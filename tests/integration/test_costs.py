@@ -1,4 +1,4 @@
-"""A collector that costs more gets smaller batches: a worker polls fewer of its targets at a time."""
+"""A collector with a cost gets smaller batches: a worker runs fewer of its polls at a time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def published(services: Services, living: list[Worker]) -> None:
 def test_batches_of_an_expensive_collector_are_smaller_by_its_cost(
     services: Services, sent: list[tuple[str, int]]
 ) -> None:
-    """And as many wait as of any other: so there are fewer polls on their way, and the rest stays due."""
+    """As many batches wait as of any collector, so fewer polls are in flight."""
     published(services, [worker(olt=8.0)])
     assert (
         sent == [("poll.snmp", 64)] * 3 + [("poll.olt", 8)] * 3

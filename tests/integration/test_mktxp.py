@@ -1,4 +1,4 @@
-"""mktxp and poller on the same simulated router: every number mktxp exports is ours, too, or a listed difference."""
+"""mktxp and poller on one simulated router: equal numbers, except for the listed differences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ours(address: str, port: int, **options: Any) -> ReadingSet:
 def both(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[int, dict[Sample, float], ReadingSet]:
-    """What mktxp and what we read of one router whose clock stands still."""
+    """The numbers of mktxp and of poller for one router whose clock stands still."""
     if not mktxp.installed():
         missing("mktxp is not installed")
     device = fleet.laboratory(PORTS, version=request.param)

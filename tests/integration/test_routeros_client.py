@@ -1,4 +1,4 @@
-"""What families rely on: a call gives all rows of one command, and no socket is left, whatever happened."""
+"""The API client: a call returns all rows of one command, and no socket stays open."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_call_sends_attributes_and_query_words_and_gives_every_row_as_text() -
 
 
 def test_what_comes_with_the_end_is_a_row() -> None:
-    """Such as the number that count-only asks for."""
+    """One example is the number of count-only."""
 
     async def work(router: api_client.ApiClient, script: Script) -> None:
         assert await router.call("/ip/route/print", **{"count-only": ""}) == [{"ret": "12"}]
@@ -95,8 +95,8 @@ def test_a_refusal_leaves_the_session_as_it_was() -> None:
     with_router(some, work)
 
 
-def test_after_a_time_out_nothing_more_is_asked_nor_read() -> None:
-    """Whoever forgets to let go of the session meets a closed connection, not the answer that came late."""
+def test_after_a_timeout_nothing_more_is_sent_or_read() -> None:
+    """A second command on the session meets a closed connection, not the late reply."""
 
     async def work(router: api_client.ApiClient, script: Script) -> None:
         with pytest.raises(TimeoutError):
@@ -109,7 +109,7 @@ def test_after_a_time_out_nothing_more_is_asked_nor_read() -> None:
     with_router(lambda sentence: None if sentence[0] == b"/late" else healthy(sentence), work)
 
 
-def test_who_has_repeated_a_tag_is_not_believed_without_one() -> None:
+def test_a_router_that_repeated_a_tag_must_always_repeat_it() -> None:
     """An answer without a tag is some other command's, unless the router never repeats them."""
 
     def forgetful(sentence: Sentence) -> list[Sentence] | bytes:
@@ -151,7 +151,7 @@ def test_an_answer_one_byte_at_a_time_is_an_answer() -> None:
 
 
 def test_one_deadline_counts_for_the_whole_poll() -> None:
-    """Each step takes less than the time there is, all together take more: it ends in time, with what was read."""
+    """Each step fits into the time, all steps do not: the poll ends in time, with readings."""
 
     async def run() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -180,7 +180,7 @@ def test_one_deadline_counts_for_the_whole_poll() -> None:
 
 @LOOPS
 def test_an_idle_connection_is_watched_by_the_system(loop: Callable[..., None]) -> None:
-    """So that a router that lost its power is noticed between two polls, and no firewall forgets the connection."""
+    """Keepalive detects a dead router between polls and keeps firewall states alive."""
 
     async def run() -> None:
         async with scripted(healthy) as script:
@@ -230,7 +230,7 @@ SPEECHES: list[Answer] = [
 
 @LOOPS
 def test_no_socket_is_left_whatever_the_router_says(loop: Callable[..., None]) -> None:
-    """Neither here nor there: after a good poll, silence, rubbish, half an answer, a trap, a fatal end, too much."""
+    """No end keeps a socket: success, silence, garbage, half a reply, a trap, a fatal end."""
 
     async def run() -> None:
         before = -1
@@ -285,7 +285,7 @@ def test_no_socket_is_left_by_polls_that_are_cancelled(loop: Callable[..., None]
 def test_no_socket_is_left_by_a_tls_handshake_that_fails(
     loop: Callable[..., None], said: bytes | None, code: str
 ) -> None:
-    """The other end hangs up, sends an alert, speaks something else, or says nothing until the time is up."""
+    """The peer hangs up, sends an alert, speaks another protocol, or stays silent."""
 
     async def run() -> None:
         ended = asyncio.Event()
@@ -347,7 +347,7 @@ def test_a_worker_that_stops_leaves_no_session(loop: Callable[..., None]) -> Non
 
 
 def test_the_tls_end_closes_politely() -> None:
-    """A session that was good is ended by both sides, without waiting for one that does not agree."""
+    """Both sides close a good session, without a wait for a peer that does not."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("AECDH:@SECLEVEL=0")

@@ -1,4 +1,4 @@
-"""A small share of `make day`: hours of polling on a clock that jumps, with a loss in every hour."""
+"""A small share of `make day`: hours of polls on a jumping clock, with a loss in every hour."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_quiet_day_costs_a_router_one_login_and_one_when_it_is_old() -> None:
 
 
 def test_hourly_losses_cost_a_login_each_and_never_a_wrong_value() -> None:
-    """Cut, reset, late and half answers, dark minutes, kicks and restarts: nothing else fails, nothing is mixed up."""
+    """All kinds of losses occur; no other poll fails, and no value is mixed up."""
     report = day_routeros.day(routers=8, hours=6, losses=1, seed=3)
     assert report.faults == []
     assert report.losses.keys() == set(day_routeros.LOSSES)

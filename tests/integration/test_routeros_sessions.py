@@ -1,4 +1,4 @@
-"""RouterOS sessions are kept: one login for many polls, and no answer is ever taken for that to another command."""
+"""RouterOS sessions: one login for many polls, and no reply is taken for another command's."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def simulated(count: int) -> AsyncIterator[tuple[RouterOsServer, int]]:
 
 
 def test_a_steady_router_costs_one_login() -> None:
-    """Two targets of each of three routers, ten times: three logins, and no connection is left at the end."""
+    """Three routers with two targets each, ten polls: three logins, no open connection."""
 
     async def run() -> None:
         async with simulated(3) as (server, port):
@@ -114,9 +114,10 @@ def reset(writer: asyncio.StreamWriter) -> None:
 
 
 class Moody:
-    """A router of one resource row and one interface; both carry the number of the request they answer.
+    """A router with one resource row and one interface.
 
-    By its mood it answers, answers late, answers half, hangs up or resets, and goes on with the connection if it can.
+    Both rows carry the number of their request. The mood decides whether the reply is complete,
+    late, half, or a hang-up or reset.
     """
 
     def __init__(self, seed: int, moods: str, repeats_tags: bool = True) -> None:
@@ -189,9 +190,9 @@ def values(result: Outcome) -> list[float]:
 
 @pytest.mark.parametrize(("seed", "tags"), [(0, True), (1, False), (2, False)])
 def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int, tags: bool) -> None:
-    """Late and half answers, none, lost and reset connections, doubled answers, and polls that are cancelled.
+    """Replies are late, half, doubled or missing, connections are lost, polls are cancelled.
 
-    By a router that repeats the tags of commands, as all do, and one that does not.
+    One router repeats the tags of commands, the other does not.
     """
 
     async def run() -> None:
@@ -231,7 +232,7 @@ def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int, tags: bool)
 def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(
     mood: str, loop: Callable[..., None]
 ) -> None:
-    """It does so after every answer: each poll logs in again, and none fails; on a worker's loop, too."""
+    """The router hangs up after every reply: each poll logs in again, and none fails."""
 
     async def run() -> None:
         async with moody(0, mood) as (router, port):
@@ -247,7 +248,7 @@ def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(
     loop(run())
 
 
-def test_a_router_that_hangs_up_in_its_answer_is_not_asked_again() -> None:
+def test_a_router_that_hangs_up_in_its_reply_is_not_retried() -> None:
     """Something was read: that is an error of this poll, and the next one logs in anew."""
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""API-SSL: who may be trusted is said when a target is saved, and checked before the login is sent."""
+"""API-SSL: trust is configured with the target and checked before the login is sent."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_or_for_the_name_that_was_given(name: str, good: bool, by_name: Certific
 
 
 @pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_a_pinned_certificate_is_trusted_whoever_signed_it(
+def test_a_pinned_certificate_is_trusted_with_any_ca(
     loop: Callable[..., None], by_name: Certificate
 ) -> None:
     async def run() -> None:
@@ -156,12 +156,12 @@ def test_a_mismatch_names_the_certificate_that_was_found(
     assert by_address.sha256 in result.message
 
 
-def test_it_may_be_told_not_to_check(by_name: Certificate) -> None:
+def test_insecure_checks_no_certificate(by_name: Certificate) -> None:
     result, _ = poll(healthy, served=by_name.server(), tls=True, insecure=True)
     assert result.result is Result.OK, result.message
 
 
-def test_no_certificate_at_all_works_only_when_told_not_to_check() -> None:
+def test_a_router_without_a_certificate_needs_insecure() -> None:
     result, _ = poll(healthy, served=without_certificate(), tls=True, insecure=True)
     assert result.result is Result.OK, result.message
     result, heard = poll(healthy, served=without_certificate(), tls=True)

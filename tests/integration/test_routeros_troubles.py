@@ -50,7 +50,7 @@ def metrics(result: Outcome) -> set[str]:
 
 
 def guarded(sentence: Sentence) -> list[Sentence]:
-    """Lets nobody see its certificates."""
+    """Answer as a router that refuses access to its certificates."""
     if sentence[0] == b"/certificate/print":
         return REFUSED
     return [[b"!done", b"=ret=3"]] if sentence[0] == b"/ip/route/print" else healthy(sentence)
@@ -68,7 +68,7 @@ def test_a_refusal_when_nothing_else_is_due_is_no_failed_login() -> None:
     assert metrics(results[1]) == {"routeros_family_present"}
 
 
-def test_a_refusal_is_told_also_when_it_is_not_asked_for() -> None:
+def test_a_refusal_is_reported_in_polls_that_skip_the_family() -> None:
     """A target does not seem to be well now and then."""
     results, script = run(guarded, 3, families=["resource", "certificates"])
     assert [(each.result, each.error_code) for each in results] == [
@@ -80,7 +80,7 @@ def test_a_refusal_is_told_also_when_it_is_not_asked_for() -> None:
 
 @pytest.mark.parametrize("families", [["certificates"], ["resource", "interfaces"]])
 def test_a_router_that_refuses_all_that_is_wanted_has_failed(families: list[str]) -> None:
-    """Whatever it said before, and although it still says its name."""
+    """Earlier readings do not count, nor does the reply to the identity."""
     allowed = 2
 
     def forbidding(sentence: Sentence) -> list[Sentence]:
@@ -106,8 +106,8 @@ def test_a_menu_that_never_ends_keeps_no_other_from_being_read() -> None:
     assert "routeros_interface_rx_byte" in metrics(second)
 
 
-def test_what_was_read_is_kept_when_the_time_is_up_however_much_it_is() -> None:
-    """Eight thousand rows take longer to become readings than an ordinary poll takes to be handed over."""
+def test_readings_of_a_large_router_are_stored_when_the_time_is_up() -> None:
+    """Eight thousand rows need more time than the usual reserve before the deadline."""
 
     def large(sentence: Sentence) -> list[Sentence] | None:
         if sentence[0] == b"/interface/print":

@@ -49,6 +49,7 @@ async def _try(address: str, options: HttpOptions) -> api.Suggestion:
     """Request the page without a login."""
     raw: dict[str, Any] = options.model_dump(mode="json", exclude_unset=True)
     url = options.target_url(address)
+
     exchange = Exchange()
     request = Request(method="GET", max_body=0, trust=options.trust, host=options.host)
     try:
@@ -58,6 +59,7 @@ async def _try(address: str, options: HttpOptions) -> api.Suggestion:
         suggestion = await _try(address, HttpOptions.model_validate(raw))
         reason = f"{suggestion.reason}; pinned, because {error.cause}"
         return api.Suggestion(suggestion.options, reason)
+
     if not options.expects(exchange.status):
         raw["expect"] = [str(exchange.status)]
     return api.Suggestion(raw, f"{url} answers with status {exchange.status}")

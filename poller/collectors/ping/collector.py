@@ -94,17 +94,21 @@ class PingCollector:
 
     async def _burst(self, poll: api.Poll) -> tuple[str, RoundTrips]:
         options: PingOptions = poll.options
-        family, address = _socket_address(await self._resolver.address(poll.address))
+        literal = await self._resolver.address(poll.address)
+        family, address = _socket_address(literal)
         pinger = None
         if options.method != "tcp":
             pinger = self._icmp_pinger(family, options.method)
 
-        left_s = poll.deadline - asyncio.get_running_loop().time() - _REPORT_S
+        now = asyncio.get_running_loop().time()
+        left_s = poll.deadline - now - _REPORT_S
         pace = round_trips.plan(options.count, options.interval, options.timeout, left_s)
+
         if pinger is not None:
             return "icmp", await pinger.burst(address, pace, options.size)
         host, _, *scope = address
-        return "tcp", await tcp_ping.burst(family, (host, options.port, *scope), pace)
+        port_address = (host, options.port, *scope)
+        return "tcp", await tcp_ping.burst(family, port_address, pace)
 
     def _icmp_pinger(self, family: int, method: str) -> IcmpPinger | None:
         """Return the ICMP socket of this process; None if `auto` must use TCP. Raises OSError."""

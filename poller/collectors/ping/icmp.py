@@ -57,6 +57,7 @@ class IcmpPinger:
         self._pending: dict[_Key, _EchoRequest] = {}
         self._sequence = int.from_bytes(os.urandom(2), "big")
         self._sent_since_read = 0
+
         # The loop watches an epoll object: libuv stops watching a socket that has an error.
         self._events = select.epoll()
         self._events.register(self._icmp.socket, select.EPOLLIN)
@@ -90,6 +91,7 @@ class IcmpPinger:
         request.sent_at = time.perf_counter()
         request.sent_ns = time.time_ns()
         self._pending[key] = request
+
         try:
             self._send_datagram(data, address)
         except OSError:
@@ -141,6 +143,7 @@ class IcmpPinger:
         echo = icmp_packet.decode_reply(self._icmp.family, data)
         if echo is None or echo.identifier != self._icmp.identifier:
             return
+
         key = (sender[0], echo.sequence)
         request = self._pending.get(key)
         if request is not None and request.payload == echo.payload:

@@ -30,7 +30,8 @@ async def burst(family: int, address: tuple[Any, ...], pace: Pace) -> RoundTrips
     """Connect `pace.count` times; each connection is closed at once."""
     connecting = []
     for number in range(pace.count):
-        connecting.append(_connect(family, address, number * pace.interval_s, pace.timeout_s))
+        wait_s = number * pace.interval_s
+        connecting.append(_connect(family, address, wait_s, pace.timeout_s))
     attempts = await asyncio.gather(*connecting)
 
     seconds = [attempt.seconds for attempt in attempts if attempt.seconds is not None]

@@ -156,12 +156,16 @@ class FamilyReader:
         return words
 
     async def _rows(self, commands: CommandCache, menu: Menu, queries: Sequence[str]) -> Rows:
-        proplist = () if menu.count_only else menu.proplist()
+        proplist: Sequence[str] = ()
+        if not menu.count_only:
+            proplist = menu.proplist()
+
         rows = _filtered_menu(commands, menu)
         if rows is None:
             names = ("count-only",) if menu.count_only else menu.words
             words = dict.fromkeys(names, "")
             rows = await self._run(commands, menu.command, proplist, queries, words)
+
         if menu.follow_up and rows:
             rows = await self._follow_up(commands, menu.follow_up, rows, proplist)
         return _renamed(rows, menu.renames)

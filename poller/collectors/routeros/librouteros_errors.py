@@ -38,9 +38,9 @@ _HANDSHAKE_HINT = "a router without a certificate needs insecure=true, and the p
 _LOGIN_HINTS = {
     False: (
         "if that is the port of api-ssl, set tls=true; "
-        "else see in /ip/service whom the router listens to"
+        "else see in /ip/service which addresses the service accepts"
     ),
-    True: "see in /ip/service whom the router listens to",
+    True: "see in /ip/service which addresses the service accepts",
 }
 _HUNG_UP = "it hung up"
 TRUST_HINT = "set ca_file, fingerprint or server_name, or insecure=true"

@@ -27,7 +27,7 @@ class UnsolicitedData(exceptions.ProtocolError):  # type: ignore[misc]
     """The router sent data while no command was open."""
 
     def __init__(self) -> None:
-        super().__init__("it said something that nobody asked for")
+        super().__init__("it sent data without a command")
 
 
 class RouterConnection(asyncio.Protocol):

@@ -66,6 +66,7 @@ class SeriesCache:
         series = [_presence_series(family) for family in present]
         values: list[float] = [float(is_there) for is_there in present.values()]
         fresh: dict[str, _RowSeries] = {table.family: {} for table in tables}
+
         merged = yield from _merge(tables)
         for number, (family, key, row_values) in enumerate(merged, 1):
             row_series = self.rows.get(family, {}).get(key) or _series(key)
@@ -74,6 +75,7 @@ class SeriesCache:
             values += row_values
             if number % _ROWS_PER_STEP == 0:
                 yield
+
         self.rows |= fresh
         return ReadingSet(self._shape(tuple(series)), values)
 
@@ -113,12 +115,14 @@ def _measure(table: Table, row: Mapping[str, str]) -> tuple[_RowKey, list[float]
     text_properties, columns = _row_plan(table)
     values: list[float] = [1] if table.info else []
     present = []
+
     for name, parse, absent in columns:
         text = row.get(name)
         value = parse(text) if text else absent
         present.append(value is not None)
         if value is not None:
             values.append(value)
+
     texts = tuple([row.get(name, "") for name in text_properties])
     return (table, texts, tuple(present)), values
 

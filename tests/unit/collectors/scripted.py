@@ -18,7 +18,7 @@ ONE = Reading("one", 1.0)
 
 
 class Scripted:
-    """A collector that does what the test says."""
+    """A collector whose `collect` is the script of a test."""
 
     name: ClassVar[str] = "scripted"
     api_version: ClassVar[int] = 1

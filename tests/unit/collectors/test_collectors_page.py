@@ -1,4 +1,4 @@
-"""docs/collectors.md and docs/routeros.md tell every option, and none that does not exist."""
+"""docs/collectors.md and docs/routeros.md list every option, and no option that does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person types becomes a credential, and never comes back in a text."""
+"""Typed text becomes a credential, and no error text repeats a secret."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ V3 = {"username": "mon", "auth_password": SECRET, "priv_password": SECRET}
 def test_read(
     text: str, accepted: tuple[type[Credential], ...], expected: type[Credential]
 ) -> None:
-    """Plain text is the preferred kind; a JSON object is the kind it names, or that has its fields."""
+    """Plain text is of the preferred kind; a JSON object names its kind or shares its fields."""
     read = credentials.read(text, accepted)
     assert type(read) is expected
     assert SECRET in read.to_json()
@@ -75,7 +75,7 @@ def test_a_mistyped_field_is_named_and_changes_no_kind() -> None:
 
 @pytest.mark.parametrize("field", ["auth_password", "priv_password"])
 def test_an_empty_password_is_not_taken_for_none(field: str) -> None:
-    """Who meant to encrypt shall not poll in the clear."""
+    """An empty password must not turn encryption off."""
     with pytest.raises(errors.InvalidInput, match=f"{field}: is empty"):
         SnmpV3.from_fields({**V3, field: ""})
 
@@ -99,7 +99,7 @@ class Inner(BaseModel):
 
 
 class Strict(Credential):
-    """As a plugin brings it: whoever wrote it did not think of logs."""
+    """A model of a plugin that repeats the secret in its errors."""
 
     kind = "strict"
     says: ClassVar[Callable[[Any], Any]] = staticmethod(lambda value: value)
@@ -166,15 +166,17 @@ def test_nor_one_that_stands_deeper_or_beside_it(monkeypatch: pytest.MonkeyPatch
         assert text.startswith(f"strict credential: {next(iter(fields))}: is not valid")
 
 
-def test_nor_what_is_no_complaint_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_of_a_model_is_reported_without_its_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for error in (KeyError(SECRET), SystemExit(SECRET), errors.InvalidInput(SECRET)):
         text = said(monkeypatch, {"secret": SECRET}, lambda value, error=error: error)  # type: ignore[misc]
         assert text.startswith("strict credential: it cannot be checked")
         assert SECRET not in text
 
 
-def test_what_a_model_says_without_the_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A secret that shares a few letters with the text is not in it, and a user's name is no secret."""
+def test_a_message_of_a_model_without_the_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few shared letters do not reveal a secret, and a user name is no secret."""
     for secret in (SECRET, "x", "formal", ""):
         text = said(
             monkeypatch, {"secret": secret}, lambda value: ValueError("is not of the form k:v")
@@ -189,7 +191,7 @@ def test_what_a_model_says_without_the_secret_is_told(monkeypatch: pytest.Monkey
 
 
 def test_secrets_at_any_depth_are_stored_and_known() -> None:
-    """For those who must keep them out of logs."""
+    """Logs mask the secrets of nested models, too."""
     made = Strict.from_fields(
         {"secret": "one", "keys": ["two", "three"], "pins": ["six"], "inner": {"pin": "four"}}
     )

@@ -58,10 +58,10 @@ def test_a_worker_without_files_holds_it_against_no_device(connect: Any, no_file
         connect("127.0.0.1", 161, "public", "2c")
 
 
-def test_a_name_that_nobody_could_look_up_is_no_unknown_name(
+def test_a_name_without_a_lookup_is_no_unknown_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And it is looked up again at the next poll."""
+    """The next poll looks the name up again."""
 
     async def run() -> None:
         loop, resolver = asyncio.get_running_loop(), Resolver()

@@ -61,7 +61,7 @@ def test_numbers() -> None:
 
 
 def test_big_counters_wrap_as_the_exporter_wraps_them() -> None:
-    """19007199254740992 is the exporter's own example. It wraps whatever is a count, gauges as well."""
+    """19007199254740992 is the exporter's own example. Gauges wrap, too."""
     assert "a 992800745259008\n" in text(Reading("a", 19007199254740992, {}, Kind.COUNTER))
     assert "a 1\n" in text(Reading("a", 2**60 + 1, {}, Kind.COUNTER))
     assert "a 1\n" in text(Reading("a", 2**60 + 1, {}, Kind.GAUGE))

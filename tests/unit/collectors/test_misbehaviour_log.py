@@ -1,4 +1,4 @@
-"""A collector that misbehaves is named in the log, with its traceback, and not ten thousand times."""
+"""A collector that breaks the contract is logged by name with its traceback, once a minute."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Plugin:
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
-    """Nothing has been said yet."""
+    """The log starts empty."""
     said: dict[Any, Any] = {}
     monkeypatch.setattr(misbehaviour_log, "_logged", said)
     return said
@@ -52,7 +52,7 @@ def polled(error: BaseException | None, times: int = 1) -> None:
 
 
 def test_a_crash_is_logged_once_with_name_and_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    """The next one is only counted; another kind of crash is said."""
+    """The second crash is only counted; another kind of crash is logged."""
     polled(KeyError("x"), times=5)
     polled(ValueError("y"))
     records = [record for record in caplog.records if record.message == "collector_crashed"]
@@ -60,10 +60,10 @@ def test_a_crash_is_logged_once_with_name_and_traceback(caplog: pytest.LogCaptur
     assert [record.exc_info[0] for record in records if record.exc_info] == [KeyError, ValueError]
 
 
-def test_after_a_minute_it_is_said_again_with_what_went_unsaid(
+def test_after_a_minute_it_is_logged_again_with_the_suppressed_count(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has to guess how often it happened."""
+    """The line states how many lines were suppressed."""
     polled(KeyError("x"), times=5)
     monkeypatch.setattr(misbehaviour_log, "_INTERVAL_S", 0.0)
     polled(KeyError("x"))
@@ -71,14 +71,14 @@ def test_after_a_minute_it_is_said_again_with_what_went_unsaid(
 
 
 def test_one_that_ignores_its_cancellation_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    """It is cut off, and the log says whose code still runs."""
+    """The poll is cut off, and the log names the collector that still runs."""
     polled(None)
     (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert (record.message, record.collector) == ("collector_ignored_cancellation", "acme")
 
 
 def test_a_devices_trouble_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """It is data."""
+    """A failure of the device is a result, not a log line."""
     polled(api.DeviceTimeout("no answer"))
     assert caplog.records == []
 

@@ -1,4 +1,4 @@
-"""An upgrade of the contract: plugins of the version before go on working, and everybody is told until when."""
+"""After an upgrade of the contract, plugins of the older version work until a stated release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Older:
 
 
 class Newer(Older):
-    """Written for an imagined version 2, in which a collector says which metrics it has, and yields pairs."""
+    """A collector of an imagined version 2, which lists its metrics and yields pairs."""
 
     name = "newer"
     api_version: Any = 2
@@ -41,7 +41,7 @@ class Both(Newer):
 
 
 class AsIfNewer:
-    """What that release would put around a collector of version 1."""
+    """The adapter that such a release would put around a collector of version 1."""
 
     metrics: tuple[str, ...] = ()
 
@@ -64,14 +64,14 @@ def found(monkeypatch: pytest.MonkeyPatch) -> registry.Registry:
 
 
 def test_a_plugin_of_the_version_before_works_as_it_did(found: registry.Registry) -> None:
-    """Through what the release puts around it; nobody else has to know."""
+    """The adapter of the release translates; the plugin stays unchanged."""
     assert hasattr(found.get("older"), "metrics")
     done = asyncio.run(testing.collect(found.get("older"), "127.0.0.1"))
     assert (done.result, done.samples) == (Result.OK, 1)
 
 
-def test_it_is_told_until_when(found: registry.Registry) -> None:
-    """And of those that know the new version nothing is said."""
+def test_the_end_of_the_older_version_is_announced(found: registry.Registry) -> None:
+    """A collector that supports the new version has no notice."""
     assert found.deprecated == {
         "older": "it uses collector API 1, which poller 2.0 will not serve any more"
     }

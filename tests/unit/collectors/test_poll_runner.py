@@ -41,7 +41,7 @@ def test_nothing_read_is_fine() -> None:
 
 
 def test_the_same_series_give_the_same_object_every_poll() -> None:
-    """Also when they are yielded one by one, or in several sets."""
+    """This holds for single readings and for several sets, too."""
     memory: dict[str, Any] = {}
     part = SeriesSet((Series("set", (), Kind.GAUGE),))
     first, second = (
@@ -75,14 +75,14 @@ def test_a_device_error_is_an_outcome(kind: type[errors.DeviceError]) -> None:
     assert outcome.retryable is (kind is not errors.DeviceAuthFailed)
 
 
-def test_what_was_read_before_an_error_is_kept() -> None:
+def test_readings_before_an_error_are_stored() -> None:
     outcome = drained(raising(errors.DeviceTimeout("late"), ONE))
     assert (outcome.result, names(outcome)) == (Result.PARTIAL, ["one"])
 
 
 @pytest.mark.parametrize("kind", [errors.DeviceDown, errors.DeviceUnwell])
-def test_a_finding_is_a_failure_whose_readings_are_kept(kind: type[errors.DeviceError]) -> None:
-    """Also behind a part that failed before; and it is not asked about twice."""
+def test_a_finding_is_a_failure_with_readings(kind: type[errors.DeviceError]) -> None:
+    """This holds after a failed part, too; the finding is not retried."""
     part = api.PartFailed("a part", errors.DeviceTimeout("late"))
     for outcome in (drained(raising(kind("gone"), ONE)), drained(raising(kind("gone"), part, ONE))):
         assert (outcome.result, outcome.error_code, outcome.retryable) == (
@@ -102,7 +102,7 @@ def test_a_failed_part_makes_it_partial_and_is_named() -> None:
 
 
 def test_a_hanging_collector_is_cut_off_at_its_deadline() -> None:
-    """And what it read so far is kept."""
+    """The readings yielded before the deadline are stored."""
 
     async def script(_: api.Poll) -> AsyncIterator[Any]:
         yield ONE
@@ -136,7 +136,7 @@ def test_the_budget_can_be_shorter_than_the_deadline() -> None:
 
 
 def test_a_collector_that_ignores_its_cancellation_is_abandoned() -> None:
-    """It is reported and counted, nobody waits for it, and what it says later is not taken."""
+    """The poll is reported and counted, and its later readings are ignored."""
 
     async def run() -> tuple[Outcome, int, int]:
         release = asyncio.Event()
@@ -175,8 +175,8 @@ def test_a_collector_that_tidies_up_after_its_cancellation_still_timed_out() -> 
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "timeout")
 
 
-def test_a_poll_that_nobody_waits_for_any_more_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that stops cancels its polls: the log and Sentry hear nothing of it."""
+def test_a_cancelled_poll_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that stops cancels its polls; neither the log nor Sentry reports them."""
     told: list[object] = []
     monkeypatch.setattr(poll_runner.misbehaviour_log, "crashed", lambda *words: told.append(words))
 
@@ -212,7 +212,7 @@ print("went on:", asyncio.run(run()).result.value, flush=True)
 
 
 def test_a_copy_of_the_worker_that_a_collector_forked_does_not_go_on() -> None:
-    """It would poll beside its parent, on the same connections."""
+    """The copy would poll beside its parent, on the same connections."""
     done = subprocess.run(
         [sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60, check=True
     )
@@ -246,7 +246,7 @@ def test_cancelling_the_caller_cancels_the_collector() -> None:
 
 
 def test_others_have_their_turn_while_a_large_set_is_checked() -> None:
-    """Once: a set that is known is taken at once. What is wrong behind the first turn is found, too."""
+    """A cached set is taken in one step. A fault after the first step is found, too."""
     series = tuple(
         Series(f"s{i}", (), Kind.GAUGE) for i in range(10 * yielded_readings.CHECKS_PER_STEP)
     )

@@ -1,4 +1,4 @@
-"""A collector that breaks the rules has an outcome that says which and where, and no secret in it."""
+"""The outcome of a collector that breaks the contract names the fault and its line, no secret."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_a_crash_says_where() -> None:
         api.PartFailed("p", ValueError("x")),  # type: ignore[arg-type]
     ],
 )
-def test_rubbish_is_a_crash_and_the_good_readings_stay(rubbish: object) -> None:
+def test_an_item_that_is_no_reading_is_a_crash_and_good_readings_stay(rubbish: object) -> None:
     outcome = drained(yielding(ONE, rubbish, Reading("after", 1)))
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
     assert names(outcome) == ["one"]
 
 
-def test_rubbish_is_told_by_its_metric_and_its_line() -> None:
-    """Of the plugin, not of ours."""
+def test_an_item_that_is_no_reading_is_named_by_metric_and_line() -> None:
+    """The line is that of the plugin, not that of the runner."""
 
     async def script(_: api.Poll) -> AsyncIterator[Any]:
         yield ONE
@@ -85,7 +85,7 @@ def test_rubbish_is_told_by_its_metric_and_its_line() -> None:
     assert f"(test_poll_runner_crashes.py:{line})" in said
 
 
-def test_of_more_readings_than_a_device_has_nothing_is_kept(
+def test_a_poll_with_too_many_readings_stores_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(poll_runner, "MAX_ITEMS", 100)
@@ -100,13 +100,13 @@ def test_of_more_readings_than_a_device_has_nothing_is_kept(
 
 
 class Unread(tuple[Series, ...]):
-    """Series that nobody may look at."""
+    """Series that fail the test when they are read."""
 
     def __iter__(self) -> Iterator[Series]:
         raise AssertionError
 
 
-def test_of_more_series_than_a_device_has_none_is_looked_at_and_nothing_is_kept(
+def test_a_poll_with_too_many_series_is_not_checked_and_stores_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All sets of a poll together, known or new; at the next poll they are counted anew."""
@@ -131,7 +131,7 @@ def test_of_more_series_than_a_device_has_none_is_looked_at_and_nothing_is_kept(
         assert "more than 100 series in the reading sets of one poll" in outcome.message
 
 
-def test_a_generator_that_yielded_rubbish_is_closed() -> None:
+def test_a_generator_that_yielded_no_reading_is_closed() -> None:
     closed = []
 
     async def script(_: api.Poll) -> AsyncIterator[Any]:
@@ -191,7 +191,7 @@ def test_a_part_that_is_named_by_no_text_is_a_crash() -> None:
 
 
 def test_an_error_that_cannot_even_be_read_is_still_an_outcome() -> None:
-    """And it comes at once, not when a lease runs out."""
+    """The outcome comes at once, not when a lease ends."""
 
     class Evil(errors.DeviceTimeout):
         @property

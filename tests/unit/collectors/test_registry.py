@@ -1,4 +1,4 @@
-"""Collectors are found by entry point; a broken one is named and harms nobody."""
+"""Collectors are loaded by entry point; a broken one is named and affects no other."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def points(**things: Any) -> list[Any]:
 
 
 def test_the_built_in_collectors_are_there() -> None:
-    """Through the same door as anybody's."""
+    """Built-ins are loaded through entry points, like plugins."""
     found = registry.load()
     assert {"snmp", "routeros", "ping", "http"} <= set(found.collectors)
     assert found.distributions["snmp"].startswith("poller ")
@@ -72,7 +72,7 @@ def test_the_built_in_collectors_are_there() -> None:
 @pytest.mark.parametrize(
     "models", [None, [Token], Token, ("token",), (Token(token="x"),), (object,)]
 )
-def test_credentials_that_no_poll_could_be_asked_about_are_refused_at_the_door(
+def test_credentials_that_are_no_models_are_refused_at_load(
     monkeypatch: pytest.MonkeyPatch, models: object
 ) -> None:
     """At a poll they would be the trouble of its whole batch."""
@@ -110,7 +110,7 @@ class OtherPin(Credential):
     ],
 )
 def test_a_kind_of_credentials_belongs_to_one_model(model: type[Credential], reason: str) -> None:
-    """Else a plugin would read what is stored for others, and each worker has to know them all."""
+    """Otherwise a plugin could read credentials stored for other collectors."""
 
     class First(Good):
         name = "first"
@@ -179,7 +179,7 @@ class Numbers(Good):
         ({"tls": "yess"}, "option \"tls\": 'yess' is not true or false"),
     ],
 )
-def test_a_mistake_in_options_is_told_with_what_was_given(
+def test_a_mistake_in_options_is_reported_with_the_value(
     options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(errors.InvalidInput) as raised:
@@ -194,14 +194,14 @@ def test_a_taken_name_stays_with_the_first() -> None:
     ]
 
 
-def test_asking_for_a_broken_one_says_what_to_do() -> None:
+def test_a_broken_collector_is_refused_with_its_hint() -> None:
     found = registry.load(points(extra=needs_an_extra))
     with pytest.raises(errors.InvalidInput) as raised:
         found.get("extra")
     assert (raised.value.cause, raised.value.hint) == ("it needs acme", "pip install acme")
 
 
-def test_asking_for_an_unknown_one_names_the_nearest() -> None:
+def test_an_unknown_collector_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(errors.InvalidInput) as raised:
         registry.load(points(good=Good)).get("goood")
     assert (raised.value.cause, raised.value.hint) == (
@@ -226,7 +226,7 @@ class Misdeclared(Good):
 
 
 def test_a_collector_may_declare_a_schedule() -> None:
-    """One that cannot work is the plugin's fault, and said when it is loaded."""
+    """A schedule that cannot work is reported when the plugin is loaded."""
     found = registry.load(
         points(good=Good, paced=Paced, disordered=Disordered, misdeclared=Misdeclared)
     )
@@ -252,7 +252,8 @@ def test_without_its_extra_the_routeros_collector_is_broken_and_says_how_to_inst
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == (
-        "the routeros collector needs librouteros, which is not installed | pip install 'poller[routeros]'"
+        "the routeros collector needs librouteros, which is not installed"
+        " | pip install 'poller[routeros]'"
     )
 
 
@@ -302,7 +303,7 @@ class Vague(Good):
 
 
 def test_a_generator_that_does_not_fit_its_abilities_is_refused_by_name() -> None:
-    """At load, not at its first poll; the one that says what it is works."""
+    """The collector is refused when it is loaded, not at its first poll."""
     odd = {"plain": Plain, "confused": Confused, "attached": Attached, "vague": Vague}
     found = registry.load(points(threaded=Threaded, **odd))
     assert list(found.collectors) == ["threaded"]
@@ -328,7 +329,7 @@ def test_a_generator_that_does_not_fit_its_abilities_is_refused_by_name() -> Non
     ],
 )
 def test_what_is_computed_each_time_is_refused_at_the_door(name: str) -> None:
-    """It is asked for in every heartbeat: one that raises there would take all others along."""
+    """Every heartbeat reads the attribute: a property that raises would fail them all."""
 
     def broken(_: object) -> Any:
         raise RuntimeError("not configured")
@@ -422,14 +423,14 @@ class Unchecked(api.Options):
     ids=["default", "schema", "factory", "exit"],
 )
 def test_options_that_cannot_be_shown_are_refused_at_the_door(field: Any) -> None:
-    """Else the list of collectors, the page and the API would fail for all of them."""
+    """Otherwise the list, the page and the API would fail for all collectors."""
     found = registry.load(points(good=Good, odd=_optional(field=field)))
     assert list(found.collectors) == ["good"]
     assert [broken.state for broken in found.broken] == ["breaks the contract"]
 
 
 @pytest.mark.parametrize("raised", [SystemExit(5), KeyboardInterrupt(), RecursionError("deep")])
-def test_whatever_a_collector_raises_over_options_is_said_in_our_words(
+def test_any_exception_about_options_becomes_invalid_input(
     raised: BaseException,
 ) -> None:
     """In a worker a SystemExit would cost a place for good, and soon all of them."""

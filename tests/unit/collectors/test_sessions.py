@@ -1,4 +1,4 @@
-"""Kept sessions: shared by the targets of a device, one poll at a time, and never reused when in doubt."""
+"""The session pool: a session serves one poll at a time and is closed after any error."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_another_device_address_or_credential_never_meets_that_session() -> None
     asyncio.run(run())
 
 
-def test_no_secret_is_kept_with_a_session() -> None:
+def test_no_secret_is_stored_with_a_session() -> None:
     async def run() -> None:
         pool = Sessions()
         await poll_of(pool).session(Keeper(), pause(0))
@@ -212,7 +212,7 @@ def test_a_new_session_that_is_lost_at_once_is_an_error() -> None:
 
 
 def test_a_host_gets_no_more_sessions_than_it_bears() -> None:
-    """Twelve devices behind one address: idle sessions make room, and nobody starves."""
+    """Twelve devices share one address: idle sessions are closed, and every poll gets its turn."""
 
     async def run() -> None:
         keeper, pool = Keeper(open_s=0.001), Sessions(limits(per_host=3))
@@ -229,7 +229,7 @@ def test_a_host_gets_no_more_sessions_than_it_bears() -> None:
 
 
 def test_a_poll_that_did_not_get_its_turn_says_so() -> None:
-    """Its outcome names the wait, and not a device that would have been silent."""
+    """The outcome names the wait and blames no device."""
 
     async def run() -> None:
         keeper, pool = Keeper(), Sessions(limits(per_host=1))
@@ -370,10 +370,10 @@ def test_a_collector_that_ignores_its_end_loses_its_session(
     asyncio.run(run())
 
 
-def test_a_sweep_that_gives_a_session_to_who_waits_ends_none_twice(
+def test_a_sweep_that_grants_a_session_ends_none_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two collectors of a host ignore their end: the poll that waited for the second keeps what it was given."""
+    """Two collectors of a host ignore their end: the waiting poll keeps its session."""
     monkeypatch.setattr(sessions, "OVERTIME_S", 0.0)
 
     async def run() -> None:
@@ -396,7 +396,7 @@ def test_a_sweep_that_gives_a_session_to_who_waits_ends_none_twice(
 def test_a_session_that_never_ends_does_not_cost_the_device_its_polls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its collector ignores even its cancellation: that is waited for once, and never again."""
+    """The collector ignores the cancellation: the pool waits once, and never again."""
     monkeypatch.setattr(sessions, "CLOSING_S", 0.02)
 
     class Clinging(Keeper):

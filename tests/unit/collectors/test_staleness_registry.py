@@ -1,4 +1,4 @@
-"""Staleness sources are found by entry point; a broken one is named and harms nobody."""
+"""Staleness sources are loaded by entry point; a broken one is named and affects no other."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def load(**things: Any) -> staleness_registry.Sources:
 
 
 def test_the_built_in_ones_come_in_by_entry_point() -> None:
-    """As anybody's do."""
+    """Built-ins are loaded like plugins."""
     found = staleness_registry.load()
     assert {"steady", "age", "change"} <= set(found.functions)
     assert found.functions["steady"] is built_in.steady
     assert (found.compares("change"), found.compares("steady")) == (True, False)
 
 
-def test_a_source_of_somebody_else_gives_scores() -> None:
+def test_a_source_of_a_plugin_gives_scores() -> None:
     """Any function of the evidence."""
     found = load(half=lambda evidence: 0.5)
     assert found.check("half") == "half"
@@ -80,7 +80,7 @@ def test_a_taken_name_stays_with_the_first() -> None:
 
 
 def test_an_unknown_one_is_refused_with_the_nearest() -> None:
-    """And with all there are."""
+    """The hint lists all installed sources."""
     with pytest.raises(errors.InvalidInput, match='unknown staleness source "stedy"') as raised:
         load(steady=built_in.steady, age=built_in.age).check("stedy")
     assert raised.value.hint == "did you mean steady? installed: age, steady"

@@ -1,4 +1,4 @@
-"""What an http target may be told, and what is refused when it is saved."""
+"""The options of an http target, and the combinations that are refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_numbers_are_found(path: str, number: float) -> None:
         ("nodes", "nodes is no number but a list"),
     ],
 )
-def test_what_is_not_there_is_said(path: str, why: str) -> None:
+def test_a_missing_value_is_named(path: str, why: str) -> None:
     with pytest.raises(json_paths.NotThere) as caught:
         json_paths.number(DOCUMENT, path)
     assert str(caught.value) == why
@@ -107,7 +107,7 @@ def options(**raw: Any) -> HttpOptions:
 
 
 def test_where_to_ask() -> None:
-    """At the device's address, unless a URL says otherwise."""
+    """The URL is at the device's address, unless the option `url` is set."""
     assert str(options().target_url("192.0.2.1")) == "http://192.0.2.1/"
     assert (
         str(options(scheme="https", port=8443, path="/a").target_url("2001:db8::1"))

@@ -1,4 +1,4 @@
-"""What a web server sends may be anything: it is read, or refused in our words; no more of it is kept than wanted."""
+"""Any bytes of a web server become a response or a DeviceError; the body is limited."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ANSWERS = [
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\n\r\n",
     b"HTTP/1.0 302 Found\r\nLocation: http://a/\r\n\r\nbody",
     b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
+    b"Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n\r\n",
     b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nabc",
 ]
 PIECES = [

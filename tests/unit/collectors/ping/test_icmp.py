@@ -1,4 +1,4 @@
-"""One socket for all pings: who asked gets the answer, and nothing else counts as one."""
+"""One socket serves all pings: each reply reaches its request, and nothing else is a reply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Script = Callable[["Network", bytes, str], None]
 
 
 class Network:
-    """Stands in for an ICMP socket: what is sent to it is answered, or not, as the script says."""
+    """An ICMP socket whose replies come from a script."""
 
     def __init__(self, script: Script) -> None:
         self.sent: list[tuple[bytes, str]] = []
@@ -90,22 +90,22 @@ def run(
 
 
 def test_answers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the poll ends with the last of them, long before anybody's patience."""
+    """The poll ends with the last reply, long before the timeout."""
     seen = run(obliging, monkeypatch, Pace(3, 0.0, 60.0))
     assert (seen.sent, len(seen.seconds), seen.loss) == (3, 3, 0)
     assert all(0 < trip < 1 for trip in seen.seconds)
 
 
-def test_every_question_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its number, and by data that nobody can guess."""
+def test_every_request_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests differ by number and by random data."""
     network = Network(obliging)
     asyncio.run(ask(network, monkeypatch, Pace(20, 0.0, 1.0)))
     assert len({data[6:8] for data, _ in network.sent}) == 20
     assert len({data[8:16] for data, _ in network.sent}) == 20
 
 
-def test_numbers_that_come_again_belong_to_who_asked_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are 65536 of them: who has its answer does not take away the question of another."""
+def test_a_reused_number_belongs_to_the_last_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are 65536 numbers: a finished poll does not remove the request of another."""
     held: list[bytes] = []
 
     def slow(network: Network, data: bytes, where: str) -> None:
@@ -188,7 +188,7 @@ def test_an_answer_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_answer_that_comes_after_its_time_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though somebody still waits for a later one."""
+    """A late reply is lost, though a later request is still pending."""
     held: list[bytes] = []
 
     def slow(network: Network, data: bytes, where: str) -> None:
@@ -202,8 +202,10 @@ def test_an_answer_that_comes_after_its_time_is_lost(monkeypatch: pytest.MonkeyP
     assert (seen.sent, len(seen.seconds)) == (2, 1)
 
 
-def test_a_routers_complaint_ends_the_wait_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It quotes the head of what was asked; the sender of the complaint is named."""
+def test_an_error_of_a_router_ends_the_wait_and_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error quotes the head of the request; its sender is named."""
     offender = struct.pack("=HH", socket.AF_INET, 0) + socket.inet_aton("10.0.0.1") + bytes(8)
     told = struct.pack("=IBBBBII", errno.EHOSTUNREACH, 2, 3, 1, 0, 0, 0) + offender
 
@@ -225,15 +227,15 @@ def test_a_routers_complaint_ends_the_wait_and_is_told(monkeypatch: pytest.Monke
     assert (seen.seconds, seen.error) == ([], "No route to host, says 10.0.0.1")
 
 
-def test_a_route_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_route_is_reported_without_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_route(network: Network, data: bytes, where: str) -> None:
         raise OSError(errno.ENETUNREACH, "Network is unreachable")
 
     assert run(no_route, monkeypatch, Pace(3, 0.0, 60.0)).error == "Network is unreachable"
 
 
-def test_anothers_complaint_costs_us_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel tells a shared socket's errors to whoever sends next."""
+def test_an_error_of_another_request_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel reports errors of a shared socket to the next sender."""
     failed: list[int] = []
 
     def once(network: Network, data: bytes, where: str) -> None:
@@ -261,7 +263,7 @@ def test_a_full_buffer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_permission_it_is_tcp_or_a_clear_refusal(
     number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`auto` finds another way, `icmp` says what to do; also where the system has no such sockets for anybody."""
+    """`auto` uses TCP, `icmp` names the fix; this holds for systems without such sockets, too."""
 
     def forbidden(family: int) -> icmp_sockets.IcmpSocket:
         raise OSError(number, "no")

@@ -1,4 +1,4 @@
-"""Ping without a network: what is sent, what counts as an answer, how questions are spread, what round trips say."""
+"""Ping without a network: packets, replies, the pace of the probes, and their statistics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_request_as_the_book_has_it() -> None:
 def test_a_receiver_finds_the_checksum_right(
     identifier: int, sequence: int, payload: bytes
 ) -> None:
-    """Over the whole of it, its own included, it is 0."""
+    """The checksum over a whole message is 0."""
     assert (
         icmp_packet.checksum(
             icmp_packet.encode_request(
@@ -45,10 +45,10 @@ def test_a_receiver_finds_the_checksum_right(
 
 
 @given(st.sampled_from([AF_INET, AF_INET6]), IDENTIFIERS, IDENTIFIERS, st.binary(max_size=70))
-def test_what_was_asked_is_known_again(
+def test_a_quoted_request_is_recognized(
     family: int, identifier: int, sequence: int, payload: bytes
 ) -> None:
-    """In an answer, in a router's complaint; and a question is no answer."""
+    """A reply and an error quote the request; a request is no reply."""
     echo = Echo(identifier, sequence, payload)
     sent = icmp_packet.encode_request(family, echo, with_checksum=False)
     kind = bytes([0 if family == AF_INET else 129])
@@ -70,10 +70,10 @@ def test_any_bytes_are_an_answer_or_none(family: int, data: bytes) -> None:
     st.floats(0.001, 60, allow_nan=False),
     st.floats(-1, 120, allow_nan=False),
 )
-def test_all_questions_fit_and_wait_equally_long(
+def test_all_probes_fit_and_have_the_same_timeout(
     count: int, interval_s: float, timeout_s: float, left_s: float
 ) -> None:
-    """Never longer than asked for, never past the end; and as asked for where there is time for that."""
+    """Interval and timeout shrink only if the time is too short."""
     found = round_trips.plan(count, interval_s, timeout_s, left_s)
     assert found.count == count
     assert 0 <= found.timeout_s <= timeout_s

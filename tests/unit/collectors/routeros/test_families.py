@@ -77,7 +77,7 @@ def test_rows_become_readings_and_text_stays_text() -> None:
 
 
 def test_what_a_router_leaves_out_is_no_where_that_is_meant() -> None:
-    """Flags are left out when they are not set; numbers are not zero because nobody said them."""
+    """A missing flag is 0; a missing number is no reading."""
     found = by_name(interfaces(SeriesCache(), {"name": "ether1"}), "name")
     assert found["interface_running", "ether1"].value == 0
     assert ("interface_rx_byte", "ether1") not in found
@@ -93,7 +93,7 @@ def test_new_numbers_keep_the_series_object() -> None:
     assert renamed.series is not second.series
 
 
-def test_a_poll_without_the_slow_families_has_a_shape_of_its_own_that_is_kept_too() -> None:
+def test_the_shape_of_a_poll_without_the_slow_families_is_cached_too() -> None:
     cache = SeriesCache()
     both = [
         *tables(INTERFACES, [ETHER]),
@@ -172,7 +172,11 @@ MENUS = [menu for family in FAMILIES.values() for menu in family.menus]
 def test_whatever_a_router_answers_becomes_readings_or_nothing(
     menu: Menu, data: st.DataObject
 ) -> None:
-    """Properties missing or full of rubbish, rows twice, a second command about other rows: no series comes twice."""
+    """No series occurs twice.
+
+    Properties may be missing or garbled, rows may repeat, and the second command may describe other
+    rows.
+    """
     row = st.dictionaries(st.sampled_from([*menu.proplist(), "name", "ret"]), TEXTS, max_size=12)
     rows: Rows = data.draw(st.lists(row, max_size=4))
     if menu.follow_up:
@@ -229,7 +233,7 @@ def test_the_size_of_a_pool(ranges: str, size: int) -> None:
     ],
 )
 def test_the_size_of_an_ipv6_pool(prefix: str, length: str, size: int) -> None:
-    """It gives prefixes away, not addresses."""
+    """An IPv6 pool delegates prefixes, not addresses."""
     assert row_transforms.add_pool_size([{"prefix": prefix, "prefix-length": length}])[0][
         "total"
     ] == str(size)

@@ -65,7 +65,7 @@ def ask(
 
 
 def test_ports_are_monitored_in_one_sentence_and_only_those_that_exist() -> None:
-    """Names come from the interfaces, if these were read; a comma in a name would make two of it."""
+    """Names come from the interfaces of this poll; a name with a comma is left out."""
     router = Script(
         interface_print=PORTS, interface_ethernet_monitor=[{"name": "ether1", "rate": "1Gbps"}]
     )
@@ -75,13 +75,13 @@ def test_ports_are_monitored_in_one_sentence_and_only_those_that_exist() -> None
     assert "once" in router.heard[1][2]
 
 
-def test_without_the_interfaces_ports_are_asked_for_by_kind() -> None:
+def test_without_the_interfaces_ports_are_queried_by_type() -> None:
     router = Script(interface_print=PORTS[:1], interface_ethernet_monitor=NOTHING)
     ask(router, RouterMemory(), "ethernet")
     assert [queries for _, queries, _ in router.heard] == [("?type=ether",), ()]
 
 
-def test_a_router_without_ports_is_not_asked_about_them() -> None:
+def test_a_router_without_ports_gets_no_monitor_command() -> None:
     router = Script(interface_print=[PORTS[2]])
     ask(router, RouterMemory(), "interfaces", "ethernet")
     assert router.commands == ["/interface/print"]
@@ -89,9 +89,12 @@ def test_a_router_without_ports_is_not_asked_about_them() -> None:
 
 def test_default_families_cost_five_sentences() -> None:
     router = Script(
-        system_resource_print=[{"version": "7.18"}], system_identity_print=[{"name": "r"}], system_health_print=NOTHING,
-        interface_print=PORTS, interface_ethernet_monitor=NOTHING,
-    )  # fmt: skip
+        system_resource_print=[{"version": "7.18"}],
+        system_identity_print=[{"name": "r"}],
+        system_health_print=NOTHING,
+        interface_print=PORTS,
+        interface_ethernet_monitor=NOTHING,
+    )
     ask(router, RouterMemory(), *DEFAULT)
     assert len(router.heard) == 5
     assert all(".proplist" in words for _, _, words in router.heard)
@@ -120,7 +123,7 @@ def test_a_new_version_has_other_menus() -> None:
     assert router.commands.count("/routing/bgp/session/print") == 2
 
 
-def test_a_family_the_router_has_nothing_of_is_not_asked_for_again() -> None:
+def test_a_family_that_the_router_lacks_is_not_read_again() -> None:
     router, memory = Script(), RouterMemory()
     ask(router, memory, "poe")
     assert memory.presence([FAMILIES["poe"]], 0) == {"poe": False}
@@ -170,7 +173,7 @@ def cut(router: Script, memory: RouterMemory, *names: str, now: float) -> Family
 
 
 def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> None:
-    """It is asked for after all others from then on; again and again, it has pauses, and still counts as failed."""
+    """The family is read after all others, then pauses, and counts as failed all the time."""
     wanted = ("interfaces", "resource", "identity")
     router, memory = (
         Script(system_resource_print=NOTHING, system_identity_print=[{"name": "r"}]),
@@ -223,8 +226,8 @@ def test_without_others_there_is_no_pause() -> None:
     assert memory.due([FAMILIES["resource"]], {}, 5) == [FAMILIES["resource"]]
 
 
-def test_who_was_not_reached_comes_first_the_next_time() -> None:
-    """A family that takes most of the time, and answers, leaves the others some of it in turns."""
+def test_a_family_that_was_not_reached_comes_first_the_next_time() -> None:
+    """A slow family that answers leaves the others some of the time, in rotation."""
     wanted = [
         FAMILIES[name]
         for name in ("resource", "identity", "interfaces", "routes", "dhcp", "queues")
@@ -249,7 +252,7 @@ def test_who_was_not_reached_comes_first_the_next_time() -> None:
     assert all(trouble.cuts == 0 for trouble in memory.failures.values())
 
 
-def test_who_was_cut_for_want_of_time_is_guilty_when_it_has_enough() -> None:
+def test_a_family_that_fails_with_enough_time_is_blamed() -> None:
     wanted = [FAMILIES[name] for name in ("resource", "interfaces", "routes")]
     memory, slow = RouterMemory(), FAMILIES["routes"]
     memory.record_read(wanted[0], (), 0)
@@ -264,7 +267,7 @@ def test_who_was_cut_for_want_of_time_is_guilty_when_it_has_enough() -> None:
     assert slow not in memory.due(wanted, {}, 150)
 
 
-def test_a_session_that_was_over_before_is_nobodys_fault() -> None:
+def test_no_family_is_blamed_for_a_session_that_had_ended() -> None:
     memory = RouterMemory()
     router = Script(interface_print=SessionLost("it has ended the session"))
     with pytest.raises(SessionLost):
@@ -276,8 +279,8 @@ def test_a_session_that_was_over_before_is_nobodys_fault() -> None:
     assert memory.failures == {}
 
 
-def test_what_was_refused_is_asked_for_at_its_own_interval_too() -> None:
-    """And is known to be refused meanwhile."""
+def test_a_refused_family_is_read_at_its_own_interval() -> None:
+    """The refusal stands until the next read."""
     refused = errors.DeviceAuthFailed("refused", cause="not enough permissions (9)")
     router, memory = (
         Script(certificate_print=refused, system_resource_print=NOTHING),
@@ -295,8 +298,8 @@ def test_what_was_refused_is_asked_for_at_its_own_interval_too() -> None:
     )
 
 
-def test_modems_of_version_6_are_asked_about_one_by_one() -> None:
-    """Its command takes one name; version 7 has another, which takes all of them."""
+def test_modems_of_version_6_are_read_one_by_one() -> None:
+    """The command of version 6 takes one name, that of version 7 takes all names."""
     router = Script(interface_lte_print=[{"name": "lte1"}, {"name": "lte2"}, {"name": "a,b"}])
 
     async def call(command: str, /, *queries: str, **words: str) -> Rows:
@@ -408,8 +411,8 @@ def test_a_family_is_read_at_its_own_interval(
     ],
     ids=["upgraded", "replaced", "rebooted"],
 )
-def test_another_router_at_the_address_is_asked_for_everything_again(after: dict[str, str]) -> None:
-    """Its menus may be others, and its addresses are somebody else's."""
+def test_another_router_at_the_address_is_read_completely(after: dict[str, str]) -> None:
+    """Another router may have other menus and other leases."""
     router = Script(
         system_resource_print=[{"version": "7.15", "board-name": "hAP", "uptime": "1d"}]
     )
@@ -428,7 +431,7 @@ def test_another_router_at_the_address_is_asked_for_everything_again(after: dict
 
 
 def test_a_menu_without_end_costs_itself_only() -> None:
-    """Its readings would take a worker from all others for seconds."""
+    """The readings of such a menu would occupy a worker for seconds."""
     many = [{"name": f"e{number}"} for number in range(MAX_ROWS + 1)]
     found = ask(
         Script(interface_print=many, system_identity_print=[{"name": "r"}]),

@@ -1,4 +1,4 @@
-"""Bytes to sentences: the same ones, however they are cut, and never more than anybody can hold."""
+"""Bytes become the same sentences however they are cut, within limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_sentences_survive_any_cut(said: list[list[str]], size: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 0x7F, 0x80, 0x3FFF, 0x4000, 0x1FFFFF, 0x200000])
 def test_lengths_of_all_forms(size: int) -> None:
-    """One to four octets, as in the vendor's description; the text is a kilobyte short of nothing."""
+    """A length prefix has one to four octets, as the vendor describes."""
     parser, word = SentenceParser(), b"x" * size
     assert parser.feed(simulated.encode([b"!re", word])) == (
         [["!re", word.decode()]] if size else [["!re"]]
@@ -55,7 +55,7 @@ def test_any_bytes_are_sentences_or_refused(data: bytes, size: int) -> None:
     ],
 )
 def test_texts_are_utf_8_or_latin_1(sent: bytes, text: str) -> None:
-    """Whatever was typed into a comment, by whatever tool; and nothing becomes a number."""
+    """Comments may come from any tool; no text becomes a number."""
     assert SentenceParser().feed(simulated.encode([b"=comment=" + sent])) == [[f"=comment={text}"]]
 
 
