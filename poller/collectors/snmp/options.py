@@ -82,7 +82,7 @@ class SnmpOptions(api.Options):
         Field(
             ge=1,
             le=MAX_REPETITIONS,
-            description="Maximum of rows to request at once; "
+            description="Maximum number of rows per request; "
             "fewer are requested from a device that cannot send as many",
         ),
     ] = 50
@@ -100,7 +100,7 @@ class SnmpOptions(api.Options):
         Field(
             ge=1,
             le=8,
-            description="Maximum of parallel requests to a device whose polls take long",
+            description="Maximum number of parallel requests to a device whose polls take long",
         ),
     ] = 2
     identity: Annotated[

@@ -70,9 +70,9 @@ def map_values(
     for matcher, scope in zip(module_set.matchers, module_set.scopes, strict=True):
         mapper = _ModuleMapper(values, label_values or {}, scope, mapped.shaping)
         for oid_text, value in values.items():
-            found = matcher.find(oid_text) if oid_text in scope else None
-            if found is not None:
-                metric, suffix = found
+            match = matcher.find(oid_text) if oid_text in scope else None
+            if match is not None:
+                metric, suffix = match
                 for sample in mapper.samples(oid_text, value, metric, suffix):
                     _add_sample(sample, oid_text, owners, mapped)
 
@@ -159,11 +159,11 @@ class _ModuleMapper:
         While a number is missing, the value is part of the shape: the next value may have it.
         """
         for series, convert in conversions:
-            found = convert(value)
-            if found is None:
+            number = convert(value)
+            if number is None:
                 self._shaping.add(oid_text)
             else:
-                yield Sample(series, found, oid_text, convert)
+                yield Sample(series, number, oid_text, convert)
 
     def _text_samples(
         self,

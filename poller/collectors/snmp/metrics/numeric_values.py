@@ -51,12 +51,12 @@ def integer(value: Value) -> int:
 
 def state_number(value: Value) -> int:
     """Return a value as the number of an enumerated state, converted as Go converts it."""
-    found = number(value)
-    if isinstance(found, int):
-        return found % _FLOAT_MANTISSA if found >= _FLOAT_MANTISSA else found
+    state = number(value)
+    if isinstance(state, int):
+        return state % _FLOAT_MANTISSA if state >= _FLOAT_MANTISSA else state
 
     # Go's int64 of a float out of range, or of NaN.
-    return int(found) if abs(found) < _INT64_LIMIT else -_INT64_LIMIT
+    return int(state) if abs(state) < _INT64_LIMIT else -_INT64_LIMIT
 
 
 def counter_width(metric: Metric, value: Value) -> int:
@@ -113,9 +113,9 @@ def extracted(
     """Return the number of the first extract that finds one in the value's text."""
     text = value_text(value, kind, metric.display_hint)
     for extract in extracts:
-        found = regex_extracts.extract(text, extract.expression, extract.value)
-        if found is not None:
-            return scaled(found, metric.scale, metric.offset)
+        extracted_number = regex_extracts.extract(text, extract.expression, extract.value)
+        if extracted_number is not None:
+            return scaled(extracted_number, metric.scale, metric.offset)
 
     return None
 

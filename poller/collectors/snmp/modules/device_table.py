@@ -244,17 +244,19 @@ def _entry(body: Any, where: str, source: str) -> Entry:
     )
 
 
-def _mapping(body: Any, where: str, known: Sequence[str]) -> Mapping[str, Any]:
-    """Return a mapping with known keys only.
+def _mapping(body: Any, where: str, allowed: Sequence[str]) -> Mapping[str, Any]:
+    """Return a mapping with allowed keys only.
 
     Raises ConfigError.
     """
     if not isinstance(body, dict):
-        raise errors.ConfigError(f"{where}: must be a mapping", hint="it takes " + ", ".join(known))
+        raise errors.ConfigError(
+            f"{where}: must be a mapping", hint="it takes " + ", ".join(allowed)
+        )
 
     for key in map(str, body):
-        if key not in known:
-            hint = typed_fields.key_hint(key, known)
+        if key not in allowed:
+            hint = typed_fields.key_hint(key, allowed)
             raise errors.ConfigError(f'{where}: unknown key "{key}"', hint=hint)
 
     return body

@@ -45,13 +45,13 @@ def names(config: Names = ()) -> set[str]:
 
 def modules(config: Names = ()) -> Mapping[str, Module]:
     """Return all modules by name, parsed: for name lookups at a terminal, not for polls."""
-    found = {**built_in()}
+    by_name = {**built_in()}
     if config:
         library = module_files.library(config)
         for name in sorted(library.names()):
-            found[name] = library.module(name)
+            by_name[name] = library.module(name)
 
-    return found
+    return by_name
 
 
 def select(names: Names, config: Names = ()) -> ModuleSet:

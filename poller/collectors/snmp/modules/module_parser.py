@@ -65,7 +65,7 @@ _LOOKUP_FIELDS = {"labels", "labelname", "oid", "type", "display_hint", "enum_va
 
 @dataclass(frozen=True, slots=True)
 class ModuleFile:
-    """One file whose names are known; modules and logins are parsed on request."""
+    """One file, read as far as its names; modules and logins are parsed on request."""
 
     source: str
     modules: Mapping[str, Node]
@@ -123,13 +123,13 @@ def _module(
     name: str,
     node: Node,
     where: str,
-    known: set[str],
+    allowed: set[str],
 ) -> Module:
-    """Parse a module with these known fields.
+    """Parse a module with these allowed fields.
 
     Raises ConfigError.
     """
-    fields = Fields(node, where, known)
+    fields = Fields(node, where, allowed)
     metrics = [_metric(item, where) for item in fields.items("metrics")]
     filters = [_filter(item, where) for item in fields.items("filters")]
     return Module(

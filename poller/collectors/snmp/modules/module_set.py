@@ -175,18 +175,18 @@ class ModuleSet:
 
         Scalars come first: they are cheap and show at once whether the device responds.
         """
-        wanted = [(module, filtered(module, columns)) for module in self.modules]
-        roots = {root for _, selection in wanted for root in selection.walk}
+        selections = [(module, filtered(module, columns)) for module in self.modules]
+        roots = {root for _, selection in selections for root in selection.walk}
         planned: set[str] = set()
         parts = []
 
-        for module, selection in wanted:
+        for module, selection in selections:
             scalars = tuple(each for each in dict.fromkeys(selection.get) if each not in planned)
             planned.update(scalars)
             if scalars:
                 parts.append(Part(f"{module.name} scalars", get=scalars))
 
-        for module, selection in wanted:
+        for module, selection in selections:
             for root in selection.walk:
                 if root not in planned and not _within_another(root, roots):
                     planned.add(root)
@@ -208,10 +208,10 @@ class ModuleSet:
     def number_metric(self, text: str) -> Metric | None:
         """Return the metric whose number comes from this OID; None if only texts come from it."""
         for matcher in self.matchers:
-            found = matcher.find(text)
-            if found is None:
+            match = matcher.find(text)
+            if match is None:
                 continue
-            metric, _ = found
+            metric, _ = match
             if metric.type not in LASTING or metric.extracts:
                 return metric
 

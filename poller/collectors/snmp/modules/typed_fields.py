@@ -35,24 +35,24 @@ _UNITS_S = {
 
 
 class Fields:
-    """The fields of one mapping. `where` names the mapping in errors; only `known` keys may occur.
+    """The fields of one mapping, which may have `allowed` keys only; `where` names it in errors.
 
-    `discreet`: the mapping holds secrets, so an error repeats no text of it.
+    `discreet`: the mapping holds secrets, so errors repeat no text of the mapping.
     """
 
     def __init__(
         self,
         node: Node,
         where: str,
-        known: Collection[str],
+        allowed: Collection[str],
         discreet: bool = False,
     ) -> None:
         self.where = where
         self._fields = mapping(node, where)
         for key in self._fields:
-            if key not in known:
+            if key not in allowed:
                 name = "" if discreet else f' "{key}"'
-                raise errors.ConfigError(f"{where}: unknown key{name}", hint=key_hint(key, known))
+                raise errors.ConfigError(f"{where}: unknown key{name}", hint=key_hint(key, allowed))
 
     def __contains__(self, key: str) -> bool:
         return self._fields.get(key) is not None
@@ -190,12 +190,12 @@ def mapping(node: Node, where: str) -> dict[str, Any]:
     return node
 
 
-def key_hint(key: str, known: Collection[str]) -> str:
+def key_hint(key: str, allowed: Collection[str]) -> str:
     """Return the hint for an unknown key: a similar key, else all keys."""
-    near = difflib.get_close_matches(key, known, n=1)
+    near = difflib.get_close_matches(key, allowed, n=1)
     if near:
         return f"did you mean {near[0]}?"
-    return "it takes " + ", ".join(sorted(known))
+    return "it takes " + ", ".join(sorted(allowed))
 
 
 def _oid(node: Node, where: str) -> str:
