@@ -59,6 +59,7 @@ class Listener:
         return self._polls.waiting
 
     async def run(self) -> None:
+        """Listen until cancelled."""
         loop = asyncio.get_running_loop()
         receiver = TrapReceiver(
             self._socket, self._known_addresses, self.counters, MAX_QUEUED, PER_SOURCE
@@ -82,9 +83,11 @@ class Listener:
         await self._guarded("Redis", self._report)
 
     def _known_addresses(self) -> Mapping[str, object]:
+        """The current table of senders."""
         return self.senders.by_address
 
     async def _handle_datagrams(self, receiver: TrapReceiver) -> None:
+        """Handle the queue one datagram at a time."""
         while True:
             datagram = await receiver.queue.get()
             try:
@@ -94,6 +97,7 @@ class Listener:
             await asyncio.sleep(0)  # decoding is slow: read the socket in between
 
     async def _handle(self, datagram: Datagram) -> None:
+        """Verify one datagram; count it, acknowledge it, and plan the polls that it causes."""
         senders = self.senders.by_address.get(datagram.address, ())
         try:
             verdict = await self._verifier.verify(datagram, senders, time.monotonic())
@@ -110,16 +114,19 @@ class Listener:
             self.counters["coalesced"] += not added
 
     def _reply(self, acknowledgement: bytes, datagram: Datagram) -> None:
+        """Acknowledge an inform."""
         try:
             self._socket.sendto(acknowledgement, datagram.origin)
         except OSError:
             return  # the sender repeats its inform
 
     async def _refresh(self) -> bool:
+        """Refresh the table of senders."""
         await asyncio.to_thread(self.senders.refresh)
         return True
 
     async def _demand(self) -> bool:
+        """Demand the polls that are due."""
         devices = await self._polls.demand_due(_now_ms())
         self.counters["polls"] += devices
         return devices > 0
@@ -146,6 +153,7 @@ class Listener:
     async def _every(
         self, period_s: float, store: str, task: Callable[[], Awaitable[bool]]
     ) -> None:
+        """Run a task forever, less often while its store is down."""
         while True:
             down = store in self._down
             await asyncio.sleep(max(period_s, RETRY_S) if down else period_s)
@@ -163,6 +171,7 @@ class Listener:
             log.info("trap_store_back", store=store)
 
     def _mark_down(self, store: str, error: errors.StoreError) -> None:
+        """Log the start of an outage."""
         if store not in self._down:
             log.warning("trap_store_away", store=store, error=str(error))
         self._down.add(store)

@@ -79,9 +79,11 @@ class SenderTable:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _senders(self) -> Sequence[Sender]:
+        """Devices of the last inventory that was read."""
         return self._inventory.senders if self._inventory else ()
 
     def _index(self) -> dict[str, tuple[Sender, ...]]:
+        """The devices at each address."""
         table: dict[str, list[Sender]] = {}
         for sender in self._senders():
             for address in self._addresses(sender.address):
@@ -89,6 +91,7 @@ class SenderTable:
         return {address: tuple(senders) for address, senders in table.items()}
 
     def _addresses(self, address: str) -> Iterable[str]:
+        """Addresses of a literal or of a resolved host name."""
         try:
             return (normal_address(address),)
         except ValueError:
@@ -98,11 +101,15 @@ class SenderTable:
         """Store finished resolutions, start those that are due. True if an address changed."""
         now = time.monotonic()
         changed = False
-        for name in [name for name, future in self._pending.items() if future.done()]:
-            addresses = tuple(self._pending.pop(name).result())
-            if addresses != self._resolved.get(name, _Resolved()).addresses:
-                changed = True
+        for name, future in list(self._pending.items()):
+            if not future.done():
+                continue
+            del self._pending[name]
+            before = self._resolved.get(name, _Resolved())
+            addresses = tuple(future.result())
             self._resolved[name] = _Resolved(addresses, now + _RESOLVED_FOR_S)
+            if addresses != before.addresses:
+                changed = True
 
         names = {sender.address for sender in self._senders() if not _is_literal(sender.address)}
         for name in names:

@@ -111,6 +111,7 @@ class CommunityTrap:
         return bytes(encoder.encode(message))
 
     def _pdu(self) -> Any:
+        """The PDU inside the message."""
         return _api(self.version).apiMessage.get_pdu(self.message)
 
 
@@ -174,9 +175,11 @@ def _if_index(pdu: Any, pdu_api: Any) -> int | None:
 
 
 def _dotted(oid: Any) -> str:
+    """An OID of pysnmp as text."""
     arcs = tuple(oid)
     return ".".join(map(str, arcs))
 
 
 def _api(version: int) -> Any:
+    """pysnmp's module for a version."""
     return _V1 if version == 0 else _V2C

@@ -66,6 +66,7 @@ class TrapPolls:
         return len(due)
 
     def _event(self, device: int, places: dict[int, str]) -> Event:
+        """The event for the poll of one device."""
         sender = self._senders.pop(device)
         notifications = self._notifications.pop(device, Counter())
         names = _count_names(notifications)
@@ -96,6 +97,7 @@ def _cause(names: Counter[str], interfaces: list[int]) -> str:
 
 
 def _count_names(notifications: Counter[Notification]) -> Counter[str]:
+    """Number of notifications by name."""
     names: Counter[str] = Counter()
     for notification, count in notifications.items():
         names[notification.name] += count
@@ -103,6 +105,7 @@ def _count_names(notifications: Counter[Notification]) -> Counter[str]:
 
 
 def _interfaces(notifications: Counter[Notification]) -> list[int]:
+    """Indexes of the interfaces that the notifications are about."""
     indexes: set[int] = set()
     for notification in notifications:
         if notification.if_index is not None:

@@ -58,6 +58,7 @@ class TrapReceiver:
         self._buffer = bytearray(_MAX_DATAGRAM)
 
     def on_readable(self) -> None:
+        """Move datagrams of known senders into the queue."""
         senders = self._senders()
         for _ in range(_READS_AT_ONCE):
             try:
@@ -77,12 +78,14 @@ class TrapReceiver:
                 self._put(Datagram(bytes(self._buffer[:length]), address, origin))
 
     def _put(self, datagram: Datagram) -> None:
+        """Queue a datagram; drop it if the queue is full."""
         try:
             self.queue.put_nowait(datagram)
         except asyncio.QueueFull:
             self._counters["dropped"] += 1
 
     def _is_allowed(self, address: str) -> bool:
+        """Whether the address has not used up its allowance of the current second."""
         second = int(asyncio.get_running_loop().time())
         if second != self._second:
             self._second = second

@@ -62,6 +62,7 @@ class TrapVerifier:
         return _verdict(message, senders, credentials, now_s)
 
     def _parse(self, content: bytes) -> TrapMessage:
+        """The message in a datagram. Raises Malformed."""
         version = trap_message.version_of(content)
         if version == 3:
             return v3_traps.parse_v3_trap(content, self.clocks)
@@ -95,6 +96,7 @@ def _verdict(
 
 
 def _readable(credentials: Credentials) -> Iterator[tuple[int, Credential]]:
+    """The credentials that could be opened, by id."""
     for key, credential in credentials.items():
         if isinstance(credential, Credential):
             yield key, credential

@@ -40,6 +40,7 @@ class UsmTrap:
     clocks: EngineClocks
 
     def open(self, credential: Credential, now_s: float) -> Notification:
+        """The content, if the credential proves the sender. Raises Refused, Replayed, Malformed."""
         envelope = self.envelope
         if not isinstance(credential, SnmpV3) or credential.username.encode() != envelope.user:
             raise Refused
@@ -60,11 +61,13 @@ class UsmTrap:
         return None
 
     def _check_signature(self, keys: Keys) -> None:
+        """Raises Refused."""
         length = len(self.datagram)
         if not v3_message.is_authentic(self.datagram, length, self.envelope, keys):
             raise Refused
 
     def _check_age(self, user: str, now_s: float) -> None:
+        """Raises Replayed."""
         envelope = self.envelope
         timely = self.clocks.is_timely(
             envelope.engine_id, envelope.boots, envelope.time, now_s, user

@@ -94,11 +94,17 @@ class SnmpCollector:
             links.release(reusable=complete)
 
     def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
+        """Suggest the target that the agent at this address should have."""
         return snmp_discovery.discover(poll)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        names = options.modules or tuple(sorted(device_table.table(options.match).names()))
-        return module_catalog.select(names, options.config).help
+        """Help text of each metric, by its exposed name."""
+        names: tuple[str, ...] = options.modules
+        if not names:
+            table = device_table.table(options.match)
+            names = tuple(sorted(table.names()))
+        module_set = module_catalog.select(names, options.config)
+        return module_set.help
 
     def check_options(self, options: Any) -> None:
         options.check()
@@ -124,11 +130,17 @@ def _memory(poll: api.Poll, module_set: ModuleSet) -> TargetMemory:
 
 def _link_key(address: str, options: SnmpOptions, login: Login) -> LinkKey:
     return link_pool.link_key(
-        address, options.port, login.version, login.credential, login.context, options.engine
+        address,
+        options.port,
+        login.version,
+        login.credential,
+        login.context,
+        options.engine,
     )
 
 
 def _new_walker(link: Link, poll: api.Poll, memory: TargetMemory) -> Walker:
+    """A walker with the target's timeouts and its learned request sizes."""
     settings = memory.walk_settings
     policy = RetryPolicy(settings.timeout_s, settings.retries, poll.deadline)
     agent = f"{poll.address} port {poll.options.port}"
@@ -136,13 +148,16 @@ def _new_walker(link: Link, poll: api.Poll, memory: TargetMemory) -> Walker:
 
 
 def _modules(options: SnmpOptions) -> TargetModules:
+    """The modules of a target; nothing is read before they are needed."""
     select = partial(_select, config=options.config)
     choose = partial(_choose, options=options)
     return TargetModules(options.modules, select, choose)
 
 
 def _choose(object_id: str, descr: str, options: SnmpOptions) -> tuple[str, ...]:
-    return device_table.chooser(options.match, options.config)(object_id, descr)
+    """Module names for a device, by our table and the operator's."""
+    choose = device_table.chooser(options.match, options.config)
+    return choose(object_id, descr)
 
 
 async def _load_modules(options: SnmpOptions) -> ModuleSet:
@@ -151,6 +166,7 @@ async def _load_modules(options: SnmpOptions) -> ModuleSet:
 
 
 def _select(names: tuple[str, ...], config: tuple[str, ...]) -> ModuleSet:
+    """The module set of these names. Raises OptionsUnusable for a broken module file."""
     try:
         return module_catalog.select(names, config)
     except errors.ConfigError as error:

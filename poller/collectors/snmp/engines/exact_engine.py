@@ -22,17 +22,21 @@ from poller.collectors.snmp.wire.v3_exchange import UsmFraming
 
 def connect(address: str, port: int, community: str, version: str) -> CodecLink:
     """A link for SNMP v1 or v2c. Opens a socket, sends nothing. `address` must be an IP literal."""
+    agent = f"{address} port {port}"
     framing = CommunityFraming(VERSIONS[version], community.encode())
     sock = _open(address, port)
-    return CodecLink(sock, f"{address} port {port}", framing, bulk=version != "1")
+    return CodecLink(sock, agent, framing, bulk=version != "1")
 
 
 def connect_v3(address: str, port: int, state: UsmState, context: str = "") -> ExactUsmLink:
     """A link for SNMPv3, to one context of the agent."""
-    return ExactUsmLink(_open(address, port), f"{address} port {port}", state, context)
+    agent = f"{address} port {port}"
+    sock = _open(address, port)
+    return ExactUsmLink(sock, agent, state, context)
 
 
 def _open(address: str, port: int) -> socket.socket:
+    """A non-blocking socket that is connected to the agent."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         sock = socket.socket(family, socket.SOCK_DGRAM)
@@ -55,7 +59,8 @@ class ExactUsmLink(CodecLink):
 
     def __init__(self, sock: socket.socket, agent: str, state: UsmState, context: str) -> None:
         clock = asyncio.get_running_loop().time
-        super().__init__(sock, agent, UsmFraming(state, context, clock), bulk=True)
+        framing = UsmFraming(state, context, clock)
+        super().__init__(sock, agent, framing, bulk=True)
         self._state = state
 
     async def handshake(self, retry: Retry) -> None:
@@ -64,6 +69,7 @@ class ExactUsmLink(CodecLink):
             await retry(self._discover)
 
     async def _discover(self, _: int, wait_s: float) -> None:
+        """Send a discovery message and wait for its report."""
         deadline = self._loop.time() + wait_s
         try:
             self._send(self._framing.encode_discovery())

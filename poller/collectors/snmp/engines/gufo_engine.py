@@ -16,6 +16,7 @@ from gufo.snmp import _fast
 from poller import errors
 from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, Garbled, Page, Row
 from poller.collectors.snmp.wire import codec
+from poller.collectors.snmp.wire.codec import Octets
 from poller.collectors.snmp.wire.exchange import (
     VERSIONS,
     CodecLink,
@@ -26,6 +27,8 @@ from poller.collectors.snmp.wire.exchange import (
 
 #: Longest response that the library can take; longer ones arrive cut off.
 BUFFER_BYTES = 4080
+#: Octets that hold the header of a message with a community of up to about 200 octets.
+HEAD_BYTES = 256
 _PEEK = int(socket.MSG_PEEK | socket.MSG_TRUNC)
 
 
@@ -80,7 +83,10 @@ def connect(
 
 
 def endpoint(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    """Address and port as the library takes them."""
+    if ":" in address:
+        return f"[{address}]:{port}"
+    return f"{address}:{port}"
 
 
 class GufoLink(CodecLink):
@@ -103,7 +109,7 @@ class GufoLink(CodecLink):
         #: Subtrees with responses that exceed the library's buffer.
         self._oversize_roots: set[str] = set()
         #: First octets of the last datagram, and its length.
-        self._head = bytearray(codec.HEAD_BYTES)
+        self._head = bytearray(HEAD_BYTES)
         self._length = 0
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
@@ -119,6 +125,7 @@ class GufoLink(CodecLink):
         return await super().page(cursor, root, repetitions, left_s)
 
     async def _library_page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        """A GETBULK, or in SNMP v1 a GETNEXT, by the library."""
         library = self._library_socket
         within = _fast.GetIter(root)
         if self._bulk:
@@ -153,6 +160,7 @@ class GufoLink(CodecLink):
         return await super().get(oids, self._deadline - self._loop.time())
 
     async def _library_get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
+        """A GET by the library."""
         library = self._library_socket
         values = await self._library_exchange(
             library.send_get_many, list(oids), library.recv_get_many, None, wait_s
@@ -208,7 +216,7 @@ class GufoLink(CodecLink):
             length = self._length = self._socket.recv_into(self._head, 0, _PEEK)
         except BlockingIOError:
             return False
-        if length <= BUFFER_BYTES and codec.is_whole(self._head, length):
+        if length <= BUFFER_BYTES and is_whole(self._head, length):
             return True
 
         self._socket.recv(1)  # consume it
@@ -220,7 +228,7 @@ class GufoLink(CodecLink):
 
     def _check_status(self) -> None:
         """Read the error status, which the library hides, from the datagram it just consumed."""
-        status = codec.error_status(self._head, self._length)
+        status = error_status(self._head, self._length)
         if status:
             raise ErrorStatus(status)
 
@@ -232,8 +240,45 @@ class GufoLink(CodecLink):
             self._library_socket = None
 
 
+def is_whole(head: Octets, length: int) -> bool:
+    """Whether a datagram of `length` octets is one SNMP message of exactly that length.
+
+    `head` holds at least its first octets. Runs before every decode, so it checks nothing else.
+    """
+    if length < 4 or head[0] != codec.SEQUENCE:
+        return False
+
+    first = head[1]
+    if first < 0x80:
+        return first + 2 == length
+
+    size = first & 0x7F
+    if not 0 < size <= 3:
+        return False
+    body = int.from_bytes(head[2 : 2 + size], "big")
+    return body + 2 + size == length
+
+
+def error_status(head: Octets, length: int) -> int:
+    """Error status of a community response of `length` octets that starts with `head`.
+
+    0 means no error, or no response.
+    """
+    try:
+        at, end = codec.expect(head, 0, length, codec.SEQUENCE)
+        _, at = codec.expect(head, at, end, codec.INTEGER)  # version
+        _, at = codec.expect(head, at, end, codec.OCTETS)  # community
+        at, end = codec.expect(head, at, end, codec.RESPONSE)
+        _, at = codec.expect(head, at, end, codec.INTEGER)  # request id
+        status, _ = codec.read_integer(head, at, end)
+    except (IndexError, codec.Malformed):
+        return 0
+    return max(0, status)
+
+
 def _send(send: Callable[..., None], request: Any) -> None:
+    """Send one datagram through the library."""
     try:
         send() if request is None else send(request)
-    except BlockingIOError:  # a full send buffer equals a lost packet: the walker retries
-        return
+    except BlockingIOError:
+        return  # a full send buffer equals a lost packet: the walker retries

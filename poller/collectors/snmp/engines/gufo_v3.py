@@ -63,7 +63,8 @@ class GufoUsmLink(GufoLink):
 
     def __init__(self, library_socket: Any, agent: str, state: UsmState, *, ipv6: bool) -> None:
         clock = asyncio.get_running_loop().time
-        super().__init__(library_socket, agent, UsmFraming(state, "", clock), ipv6=ipv6)
+        framing = UsmFraming(state, "", clock)
+        super().__init__(library_socket, agent, framing, ipv6=ipv6)
         self._state = state
         self._head = bytearray(BUFFER_BYTES)
         #: The report that the agent sent for the current request, or 0.
@@ -75,6 +76,7 @@ class GufoUsmLink(GufoLink):
             await retry(self._discover)
 
     async def _discover(self, _: int, wait_s: float) -> None:
+        """Learn engine id and clock from a message that the library sends."""
         library = self._library_socket
         await super()._library_exchange(
             library.send_refresh, None, library.recv_refresh, None, wait_s
@@ -133,6 +135,7 @@ class GufoUsmLink(GufoLink):
         return accepted
 
     def _accepts(self, envelope: Envelope) -> bool:
+        """Whether the library may read a message that is not of the usual form."""
         state = self._state
         if not state.engine_id:  # during discovery no message can be authentic
             return True
@@ -158,10 +161,14 @@ class GufoUsmLink(GufoLink):
         raise usm.refusal(report, self._agent)
 
     def _is_authentic(self, envelope: Envelope) -> bool:
-        return v3_message.is_authentic(self._head, self._length, envelope, self._state.keys)
+        """Whether the last datagram carries a valid digest."""
+        keys = self._state.keys
+        return v3_message.is_authentic(self._head, self._length, envelope, keys)
 
     def _set_clock(self, envelope: Envelope) -> None:
-        self._state.set_clock(Clock(envelope.boots, envelope.time), self._loop.time())
+        """Store the agent's clock that a message shows."""
+        clock = Clock(envelope.boots, envelope.time)
+        self._state.set_clock(clock, self._loop.time())
 
     def _check_status(self) -> None:
         """Read the error status, which the library hides, from the response it just accepted."""
@@ -174,6 +181,7 @@ class GufoUsmLink(GufoLink):
             raise ErrorStatus(pdu.status)
 
     def _garbled(self, cause: str) -> Garbled:
+        """The error for a datagram that is no valid message."""
         return Garbled(f"SNMP with {self._agent} failed", cause=cause)
 
 
@@ -200,4 +208,9 @@ def _user(state: UsmState) -> gufo.snmp.User:
 
 def _keys(user: gufo.snmp.User) -> tuple[int, bytes, int, bytes]:
     """Key arguments of the library's socket, in its order."""
-    return user.get_auth_alg(), user.get_auth_key(), user.get_priv_alg(), user.get_priv_key()
+    return (
+        user.get_auth_alg(),
+        user.get_auth_key(),
+        user.get_priv_alg(),
+        user.get_priv_key(),
+    )

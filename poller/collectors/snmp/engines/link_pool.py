@@ -139,6 +139,7 @@ class LinkPool:
         return state is not None and bool(state.engine_id)
 
     def close(self) -> None:
+        """Close all idle links and drop all agents."""
         while self._idle:
             _, (link, _) = self._idle.popitem()
             link.close()
@@ -165,4 +166,5 @@ class LinkPool:
 
 
 def _agent_key(key: LinkKey) -> LinkKey:
+    """The key of an agent and user, for all its links."""
     return key._replace(context="", engine="", number=0)

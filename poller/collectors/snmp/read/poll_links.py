@@ -120,11 +120,14 @@ class ParallelWalkers:
         results: list[T] = []
         for at, item in enumerate(items):
             if at and self._should_share(len(items) - at):
-                return results + await self._share(action, items[at:])
-            results.append(await action(self._walkers[0], item))
+                rest = await self._share(action, items[at:])
+                return results + rest
+            result = await action(self.first, item)
+            results.append(result)
         return results
 
     def _should_share(self, items_left: int) -> bool:
+        """Whether the poll is slow and has work for more than one walker."""
         if self._limit == 1 or items_left == 1:
             return False
         took_s = self._now() - self._started

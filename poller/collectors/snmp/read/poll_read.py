@@ -269,6 +269,7 @@ def _yielded(readings: api.ReadingSet, plan: Plan) -> list[api.Yielded]:
 
 
 def _ambiguous(duplicates: tuple[api.Series, ...]) -> api.DeviceProtocolError:
+    """The error for rows that share their name and labels."""
     first = duplicates[0]
     labels = ", ".join(f'{key}="{value}"' for key, value in first.labels)
     count = len(duplicates)

@@ -93,6 +93,7 @@ class LearnedSize:
             self._grow()
 
     def _grow(self) -> None:
+        """Lift the ceiling after enough clean polls, and take a step towards it."""
         if self.ceiling < self.limit:
             self._clean_polls += 1
             if self._clean_polls >= self._lift_after:

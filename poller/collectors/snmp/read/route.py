@@ -71,6 +71,7 @@ class _Span(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Number of rows."""
         return self.stop - self.start
 
     def covers(self, read: int, at: int) -> bool:
@@ -94,16 +95,18 @@ def find(
     columns = [_needed_columns(read, module_set) for read in reads]
     spans = _joined(sorted(_walked_spans(columns, capacity)), capacity)
 
-    got: list[tuple[int, int]] = []
+    get = dict.fromkeys(signals)
+    get_parts: dict[str, None] = {}
     for read, at in _needed_rows(columns):
         if not any(span.covers(read, at) for span in spans):
-            got.append((read, at))
-    got_oids = [reads[read].rows[at][0] for read, at in got]
-    get = dict.fromkeys((*signals, *got_oids))
+            name, _ = reads[read].rows[at]
+            get[name] = None
+            get_parts[reads[read].part.name] = None
 
     ranges: list[RowRange] = []
     for span in spans:
-        ranges += [_range(reads[piece.read], piece) for piece in _pieces(span, capacity)]
+        for piece in _pieces(span, capacity):
+            ranges.append(_range(reads[piece.read], piece))
 
     def meets(read: int, at: int) -> bool:
         return any(span.meets(read, at) for span in spans)
@@ -112,7 +115,7 @@ def find(
         get=tuple(map(sys.intern, get)),
         ranges=tuple(ranges),
         positions=_positions(reads, get, spans),
-        get_parts=tuple(dict.fromkeys(reads[read].part.name for read, _ in got)),
+        get_parts=tuple(get_parts),
         probes=change_detection.find_probes(reads, module_set, meets),
     )
 
@@ -164,9 +167,9 @@ def _pieces(span: _Span, capacity: Capacity) -> Iterator[_Span]:
     """Cut a long span so that walkers can share it. Every response but the last stays full."""
     size = RANGE_RESPONSES * capacity.rows
     for start in range(span.start, span.stop, size):
-        last = start + size >= span.stop
-        stop = span.stop if last else start + size
-        yield _Span(span.read, start, stop, span.ends and last)
+        stop = min(start + size, span.stop)
+        ends = span.ends and stop == span.stop
+        yield _Span(span.read, start, stop, ends)
 
 
 def _range(read: PartRead, span: _Span) -> RowRange:
@@ -190,15 +193,32 @@ def _walked_spans(columns: Sequence[Columns], capacity: Capacity) -> Iterator[_S
         runs += _runs(read, needed, capacity)
 
     watched: set[str] = set()
-    for table, run in sorted(runs, key=lambda item: -item[1].size):
-        needed = columns[run.read]
+    for table, run in sorted(runs, key=_size_of, reverse=True):
         watch = table not in watched
-        choices = [_whole(run, needed), *_full_responses(run, needed, capacity, watch)]
-        choices.append(_one_column(run, needed) if watch else _Span(run.read, 0, 0))
-        best = min(choices, key=lambda span: _cost(span, run, needed, capacity))
         watched.add(table)
+        best = _cheapest(run, columns[run.read], capacity, watch)
         if best.size:
             yield best
+
+
+def _size_of(table_run: tuple[str, _Span]) -> int:
+    _, run = table_run
+    return run.size
+
+
+def _cheapest(run: _Span, needed: Columns, capacity: Capacity, watch: bool) -> _Span:
+    """The span of the run to walk, empty if GETs alone are cheapest and no new rows are watched."""
+    choices = [_whole(run, needed)]
+    choices += _full_responses(run, needed, capacity, watch)
+    if watch:
+        choices.append(_one_column(run, needed))
+    else:
+        choices.append(_Span(run.read, 0, 0))
+
+    def cost(span: _Span) -> float:
+        return _cost(span, run, needed, capacity)
+
+    return min(choices, key=cost)
 
 
 def _runs(read: int, needed: Columns, capacity: Capacity) -> Iterator[tuple[str, _Span]]:

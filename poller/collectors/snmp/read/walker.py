@@ -48,7 +48,9 @@ class RetryPolicy(NamedTuple):
 
     def wait_s(self, attempt: int, now: float) -> float:
         """Time limit of attempt number `attempt` (from 0); 0 or less after the deadline."""
-        return min(self.timeout_s * BACKOFF**attempt, self.deadline - YIELD_S - now)
+        timeout_s = self.timeout_s * BACKOFF**attempt
+        left_s = self.deadline - YIELD_S - now
+        return min(timeout_s, left_s)
 
 
 @dataclass(slots=True)
@@ -86,6 +88,7 @@ class Walker:
         self.retried = 0
 
     async def handshake(self) -> None:
+        """Prepare the link for requests. Raises DeviceErrors."""
         await self._link.handshake(self.retry)
         self.answered = False  # agents respond to a handshake and then ignore a wrong user
 
@@ -151,9 +154,12 @@ class Walker:
 
     def _is_last_chance(self, attempt: int, oids: Sequence[str]) -> bool:
         """Whether the last attempt should ask for sysUpTime alone: only the rest may be silent."""
-        return attempt == self._policy.retries and len(oids) > 1 and UPTIME in oids
+        if attempt < self._policy.retries or len(oids) == 1:
+            return False
+        return UPTIME in oids
 
     async def _get_uptime(self, _: int, wait_s: float) -> object:
+        """Request sysUpTime, which every agent has."""
         return await self._link.get((UPTIME,), wait_s)
 
     async def walk_range(self, cursor: str, root: str, count: int) -> list[Row]:
@@ -207,6 +213,7 @@ class Walker:
         return walked
 
     async def _walk_pages(self, root: str, rows: list[Row], on_rows: OnRows | None) -> None:
+        """Walk a subtree into `rows`. Raises DeviceErrors."""
         cursor = root
         last = oid.Oid()
         cursors: set[str] = set()
@@ -298,6 +305,7 @@ class Walker:
         )
 
     def _refused(self, error: ErrorStatus, name: str) -> errors.DeviceError:
+        """The device error for an error status at an OID."""
         message = f"{error.message} at {name}"
         if error.status in (NO_ACCESS, AUTHORIZATION_ERROR):
             return errors.DeviceAuthFailed(message, cause=_DENIED)

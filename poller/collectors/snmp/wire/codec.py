@@ -19,8 +19,7 @@ Octets = bytes | bytearray
 
 INTEGER, OCTETS, NULL, OID, SEQUENCE = 0x02, 0x04, 0x05, 0x06, 0x30
 GET, GET_NEXT, RESPONSE, GET_BULK, REPORT = 0xA0, 0xA1, 0xA2, 0xA5, 0xA8
-#: Octets that hold the header of a message with a community of up to about 200 octets.
-HEAD_BYTES = 256
+_NULL_ELEMENT = b"\x05\x00"
 _OPAQUE_FLOAT = b"\x9f\x78\x04"
 _OPAQUE_DOUBLE = b"\x9f\x79\x08"
 _MAX_NUMBER_OCTETS = 9  # 64 bits and a leading zero
@@ -54,40 +53,8 @@ class Pdu(NamedTuple):
     rows: list[VarBind]
 
 
-def is_whole(head: Octets, length: int) -> bool:
-    """Whether a datagram of `length` octets is one SNMP message of exactly that length.
-
-    `head` holds at least its first octets. Runs before every decode, so it checks nothing else.
-    """
-    if length < 4 or head[0] != SEQUENCE:
-        return False
-
-    first = head[1]
-    if first < 0x80:
-        return first + 2 == length
-
-    size = first & 0x7F
-    return 0 < size <= 3 and int.from_bytes(head[2 : 2 + size], "big") + 2 + size == length
-
-
-def error_status(head: Octets, length: int) -> int:
-    """Error status of a community response of `length` octets that starts with `head`.
-
-    0 means no error, or no response.
-    """
-    try:
-        at, end = expect(head, 0, length, SEQUENCE)
-        _, at = expect(head, at, end, INTEGER)  # version
-        _, at = expect(head, at, end, OCTETS)  # community
-        at, end = expect(head, at, end, RESPONSE)
-        _, at = expect(head, at, end, INTEGER)  # request id
-        status, _ = read_integer(head, at, end)
-    except (IndexError, Malformed):
-        return 0
-    return max(0, status)
-
-
 def element(tag: int, body: bytes) -> bytes:
+    """A tag, the length of the body in its shortest form, and the body."""
     size = len(body)
     if size < 0x80:
         return bytes((tag, size)) + body
@@ -97,6 +64,7 @@ def element(tag: int, body: bytes) -> bytes:
 
 
 def integer(value: int) -> bytes:
+    """An INTEGER element."""
     magnitude = value if value >= 0 else ~value
     size = magnitude.bit_length() // 8 + 1
     return element(INTEGER, value.to_bytes(size, "big", signed=True))
@@ -104,14 +72,18 @@ def integer(value: int) -> bytes:
 
 def request(kind: int, request_id: int, first: int, second: int, oids: Sequence[str]) -> bytes:
     """A request PDU; `first`, `second`: non-repeaters and max-repetitions of a GETBULK, else 0."""
-    rows = b"".join(element(SEQUENCE, _oid_element(oid) + b"\x05\x00") for oid in oids)
+    rows = bytearray()
+    for oid in oids:
+        rows += element(SEQUENCE, _oid_element(oid) + _NULL_ELEMENT)
     numbers = integer(request_id) + integer(first) + integer(second)
-    return element(kind, numbers + element(SEQUENCE, rows))
+    body = numbers + element(SEQUENCE, bytes(rows))
+    return element(kind, body)
 
 
 def message(version: int, community: bytes, pdu: bytes) -> bytes:
     """A message of SNMP v1 (`version` 0) or v2c (`version` 1) around a PDU."""
-    return element(SEQUENCE, integer(version) + element(OCTETS, community) + pdu)
+    head = integer(version) + element(OCTETS, community)
+    return element(SEQUENCE, head + pdu)
 
 
 def open_message(data: Octets) -> tuple[int, bytes, int]:
@@ -126,13 +98,14 @@ def open_message(data: Octets) -> tuple[int, bytes, int]:
 
 
 def read_pdu(data: Octets, at: int, end: int) -> Pdu:
+    """The response or report at `at`. Raises Malformed."""
     kind, start, end = header(data, at, end)
     if kind not in (RESPONSE, REPORT):
         raise Malformed("not an answer")
 
     request_id, at = read_integer(data, start, end)
     status, at = read_integer(data, at, end)
-    _, at = read_integer(data, at, end)
+    _, at = read_integer(data, at, end)  # error index
     at, end = expect(data, at, end, SEQUENCE)
 
     rows: list[VarBind] = []
@@ -143,6 +116,7 @@ def read_pdu(data: Octets, at: int, end: int) -> Pdu:
 
 
 def _row(data: Octets, at: int, end: int) -> VarBind:
+    """The name and value of one variable binding."""
     start, at = expect(data, at, end, OID)
     name = oid_text(bytes(data[start:at]))
 
@@ -182,24 +156,33 @@ def expect(data: Octets, at: int, end: int, tag: int) -> tuple[int, int]:
 
 
 def read_integer(data: Octets, at: int, end: int) -> tuple[int, int]:
+    """The INTEGER at `at`, and the offset behind it. Raises Malformed."""
     start, stop = expect(data, at, end, INTEGER)
-    return _signed(bytes(data[start:stop])), stop
+    body = bytes(data[start:stop])
+    return _signed(body), stop
 
 
 def read_octets(data: Octets, at: int, end: int) -> tuple[bytes, int]:
+    """The OCTET STRING at `at`, and the offset behind it. Raises Malformed."""
     start, stop = expect(data, at, end, OCTETS)
-    return bytes(data[start:stop]), stop
+    body = bytes(data[start:stop])
+    return body, stop
 
 
 @functools.lru_cache(4096)
 def _oid_element(text: str) -> bytes:
+    """The OBJECT IDENTIFIER element of a dotted text."""
     parts = [int(part) for part in text.split(".")]
-    first, second, *rest = parts if len(parts) > 1 else [*parts, 0]
-    arcs = (first * 40 + second, *rest)
-    return element(OID, b"".join(map(_arc, arcs)))
+    if len(parts) == 1:
+        parts.append(0)
+    first, second, *rest = parts
+    body = _arc(first * 40 + second)
+    body += b"".join(map(_arc, rest))
+    return element(OID, body)
 
 
 def _arc(arc: int) -> bytes:
+    """An arc in groups of seven bits, the last one without its high bit."""
     groups = [arc & 0x7F]
     while arc := arc >> 7:
         groups.append(arc & 0x7F | 0x80)
@@ -208,10 +191,13 @@ def _arc(arc: int) -> bytes:
 
 def oid_text(body: bytes) -> str:
     """Dotted text of an encoded OID. Short ones are cached: most devices share them."""
-    return _cached_oid_text(body) if len(body) <= _CACHED_OID_OCTETS else _oid_text(body)
+    if len(body) <= _CACHED_OID_OCTETS:
+        return _cached_oid_text(body)
+    return _oid_text(body)
 
 
 def _oid_text(body: bytes) -> str:
+    """Decode an OBJECT IDENTIFIER; arcs and length are limited."""
     arcs: list[int] = []
     arc = 0
     for octet in body[: _MAX_OID_OCTETS + 1]:
@@ -224,18 +210,22 @@ def _oid_text(body: bytes) -> str:
 
     if not arcs or body[-1] & 0x80 or len(body) > _MAX_OID_OCTETS:
         raise Malformed("an object identifier that is cut short")
-    root = min(arcs[0] // 40, 2)
-    return ".".join(map(str, (root, arcs[0] - 40 * root, *arcs[1:])))
+    first, *rest = arcs
+    root = min(first // 40, 2)  # the first arc holds two parts
+    parts = (root, first - 40 * root, *rest)
+    return ".".join(map(str, parts))
 
 
 _cached_oid_text = functools.lru_cache(16_384)(_oid_text)
 
 
 def _oid(body: bytes) -> Value:
+    """An OBJECT IDENTIFIER value."""
     return value_types.Oid(oid_text(body))
 
 
 def _signed(body: bytes) -> int:
+    """An INTEGER value of up to 64 bits."""
     if len(body) > _MAX_NUMBER_OCTETS:
         raise Malformed("a number that is too long")
     return int.from_bytes(body, "big", signed=True)  # agents send 0 as no octets at all
@@ -263,21 +253,26 @@ def _null(_: bytes) -> Value:
 
 
 def _ip_address(body: bytes) -> Value:
+    """An IpAddress value; some agents send no octets at all."""
     if len(body) not in (0, 4):
         raise Malformed("an address of neither four octets nor none")
-    return value_types.IpAddress(".".join(map(str, body)))
+    dotted = ".".join(map(str, body))
+    return value_types.IpAddress(dotted)
 
 
 def _opaque(body: bytes) -> Value:
     """The float or double inside an Opaque value; other contents stay octets."""
     if len(body) == 7 and body.startswith(_OPAQUE_FLOAT):
-        return float(struct.unpack(">f", body[3:])[0])
+        (number,) = struct.unpack(">f", body[3:])
+        return float(number)
     if len(body) == 11 and body.startswith(_OPAQUE_DOUBLE):
-        return float(struct.unpack(">d", body[3:])[0])
+        (number,) = struct.unpack(">d", body[3:])
+        return float(number)
     return value_types.Opaque(body)
 
 
 def _missing(kind: Missing) -> Callable[[bytes], Missing]:
+    """A reader that ignores its octets."""
     return lambda _: kind
 
 

@@ -45,6 +45,7 @@ class Request(NamedTuple):
     max_repetitions: int = 0
 
     def pdu(self, request_id: int) -> bytes:
+        """The request in BER."""
         return codec.request(
             self.kind, request_id, self.non_repeaters, self.max_repetitions, self.oids
         )
@@ -80,7 +81,8 @@ class CommunityFraming:
         self._community = community
 
     def encode(self, request: Request, request_id: int) -> bytes:
-        return codec.message(self._version, self._community, request.pdu(request_id))
+        pdu = request.pdu(request_id)
+        return codec.message(self._version, self._community, pdu)
 
     def decode(self, data: bytes) -> Pdu | None:
         version, community, at = codec.open_message(data)
@@ -119,6 +121,7 @@ class UdpReader:
             self._waiter = None
 
     def _on_readable(self) -> None:
+        """Wake the waiter; between polls, drop the datagram."""
         if self._waiter is not None:
             if not self._waiter.done():
                 self._waiter.set_result(True)
@@ -126,6 +129,7 @@ class UdpReader:
             self._discard()
 
     def _set_timer(self) -> None:
+        """Set the timer to the waiter's deadline."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(self._deadline, self._on_timer)
@@ -196,10 +200,14 @@ class CodecLink(UdpReader):
         return rows
 
     async def next_oids(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
-        varbinds = await self._request(Request(codec.GET_NEXT, oids), wait_s)
-        return ["" if value is Missing.END_OF_VIEW else name for name, value in varbinds]
+        names: list[str] = []
+        for name, value in await self._request(Request(codec.GET_NEXT, oids), wait_s):
+            ended = value is Missing.END_OF_VIEW
+            names.append("" if ended else name)
+        return names
 
     async def _request(self, request: Request, wait_s: float) -> list[VarBind]:
+        """Send a request, again after each correction of the clock. Raises DeviceErrors."""
         deadline = self._loop.time() + wait_s
         resyncs = 0
         try:
@@ -216,6 +224,7 @@ class CodecLink(UdpReader):
             raise socket_error(error, self._agent) from None
 
     async def _roundtrip(self, request: Request, deadline: float) -> list[VarBind]:
+        """Send a request once and wait for its response."""
         request_id = _random.getrandbits(31)
         self._send(self._framing.encode(request, request_id))
 
@@ -228,12 +237,14 @@ class CodecLink(UdpReader):
             return pdu.rows
 
     def _send(self, data: bytes) -> None:
+        """Send one datagram."""
         try:
             self._socket.send(data)
         except BlockingIOError:  # a full send buffer equals a lost packet: the walker retries
             return
 
     async def _receive(self, deadline: float) -> bytes:
+        """The next datagram. Raises NoReply at the deadline."""
         while True:
             await self._wait_readable(deadline)
             try:

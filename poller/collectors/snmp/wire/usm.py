@@ -48,19 +48,24 @@ class UsmState:
             self.response_prefix = v3_message.response_prefix(engine_id, user, self.keys)
 
     def set_clock(self, clock: Clock, now: float) -> None:
+        """Store the clock that an authentic message has just shown."""
         self.clock = clock
         self.clock_at_mono = now
 
     def clock_at(self, now: float) -> Clock:
+        """The agent's clock at an instant of ours."""
+        clock = self.clock
         passed_s = int(now - self.clock_at_mono)
-        return Clock(self.clock.boots, self.clock.time + passed_s)
+        return Clock(clock.boots, clock.time + passed_s)
 
 
 def new_state(credential: SnmpV3) -> UsmState:
+    """The state of an agent before its discovery."""
     return UsmState(credential.username, passwords(credential))
 
 
 def passwords(credential: SnmpV3) -> Passwords:
+    """Passwords and protocols of a credential."""
     auth = credential.auth_password
     priv = credential.priv_password
     return Passwords(

@@ -93,16 +93,21 @@ def master_key(auth_protocol: str, password: bytes) -> bytes:
 
 
 def _hash_megabyte(name: str, password: bytes) -> bytes:
-    repeated = password * (_MEGABYTE // len(password) + 1)
+    """The hash of a password repeated to a megabyte (RFC 3414, A.2)."""
+    count = _MEGABYTE // len(password) + 1
+    repeated = password * count
     return hashlib.new(name, repeated[:_MEGABYTE]).digest()
 
 
 def _localize(name: str, key: bytes, engine_id: bytes) -> bytes:
-    return hashlib.new(name, key + engine_id + key).digest()
+    """A key for one engine, from a key for all of them (RFC 3414, 2.6)."""
+    content = key + engine_id + key
+    return hashlib.new(name, content).digest()
 
 
 def _extension(name: str, key: bytes, engine_id: bytes, *, reeder: bool) -> bytes:
     """Octets that follow a key too short for its cipher: after Reeder (Cisco) or Blumenthal."""
     if reeder:
-        return _localize(name, _hash_megabyte(name, key), engine_id)
+        longer = _hash_megabyte(name, key)
+        return _localize(name, longer, engine_id)
     return hashlib.new(name, key).digest()

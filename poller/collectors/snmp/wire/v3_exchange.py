@@ -25,6 +25,7 @@ class UsmFraming:
         self._message_id = 0
 
     def encode(self, request: Request, request_id: int) -> bytes:
+        """A sealed request, under a new message id."""
         state = self._state
         self._message_id = _random.getrandbits(31)
         return v3_message.seal(
@@ -83,6 +84,7 @@ class UsmFraming:
         return codec.read_pdu(plain, at, end)
 
     def _handle_report(self, pdu: Pdu, envelope: Envelope, authentic: bool) -> None:
+        """Correct the clock if the report is about time. Raises ReportReceived."""
         report = v3_message.report_of(pdu)
         out_of_time = report == v3_message.NOT_IN_TIME
         if out_of_time:
@@ -92,8 +94,13 @@ class UsmFraming:
         raise ReportReceived(report, resend=out_of_time)
 
     def _is_peer(self, envelope: Envelope) -> bool:
+        """Whether the message names our agent and our user."""
         state = self._state
-        return envelope.engine_id == state.engine_id and envelope.user == state.username.encode()
+        if envelope.engine_id != state.engine_id:
+            return False
+        return envelope.user == state.username.encode()
 
     def _set_clock(self, envelope: Envelope) -> None:
-        self._state.set_clock(Clock(envelope.boots, envelope.time), self._now())
+        """Store the agent's clock that a message shows."""
+        clock = Clock(envelope.boots, envelope.time)
+        self._state.set_clock(clock, self._now())

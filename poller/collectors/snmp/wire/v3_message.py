@@ -99,7 +99,9 @@ def parse(data: Octets, length: int) -> Envelope:
 
 def is_authentic(data: Octets, length: int, envelope: Envelope, keys: Keys) -> bool:
     """Whether the message carries a valid digest of these keys."""
-    if not envelope.flags & AUTH or not keys.hash or len(envelope.digest) != keys.digest_size:
+    if not envelope.flags & AUTH or not keys.hash:
+        return False
+    if len(envelope.digest) != keys.digest_size:
         return False
     return is_signed(data, length, envelope.digest_at, keys)
 
@@ -123,8 +125,13 @@ class ResponsePrefix(NamedTuple):
 
 
 def response_prefix(engine_id: bytes, user: bytes, keys: Keys) -> ResponsePrefix:
-    head = codec.element(OCTETS, user) + bytes((OCTETS, keys.digest_size))
-    return ResponsePrefix(codec.element(OCTETS, engine_id), head, keys.digest_size)
+    """The prefix of all responses to this user, for `find_digest`."""
+    digest_head = bytes((OCTETS, keys.digest_size))
+    return ResponsePrefix(
+        engine_id=codec.element(OCTETS, engine_id),
+        user=codec.element(OCTETS, user) + digest_head,
+        digest_size=keys.digest_size,
+    )
 
 
 def find_digest(data: Octets, expected: ResponsePrefix) -> int:
@@ -216,27 +223,34 @@ def seal(
         + salt_element
     )
     security = codec.element(OCTETS, codec.element(SEQUENCE, parameters))
-    head = (
-        codec.integer(message_id)
-        + codec.integer(_MAX_MESSAGE)
-        + codec.element(OCTETS, bytes((flags,)))
-        + codec.integer(3)
-    )
-    body = codec.integer(3) + codec.element(SEQUENCE, head) + security + contents
+    body = codec.integer(3) + _global_data(message_id, flags) + security + contents
     whole = codec.element(SEQUENCE, body)
     if not flags & AUTH:
         return whole
     return _sign(whole, len(salt_element) + len(contents), keys)
 
 
+def _global_data(message_id: int, flags: int) -> bytes:
+    """msgGlobalData (RFC 3412, 6): the security model is USM, number 3."""
+    body = (
+        codec.integer(message_id)
+        + codec.integer(_MAX_MESSAGE)
+        + codec.element(OCTETS, bytes((flags,)))
+        + codec.integer(3)
+    )
+    return codec.element(SEQUENCE, body)
+
+
 def _sign(whole: bytes, after: int, keys: Keys) -> bytes:
     """Fill in the digest of a message; `after` octets follow the empty one."""
-    at = len(whole) - after - keys.digest_size
-    digest = hmac.digest(keys.auth, whole, keys.hash)[: keys.digest_size]
-    return whole[:at] + digest + whole[at + keys.digest_size :]
+    size = keys.digest_size
+    end = len(whole) - after
+    digest = hmac.digest(keys.auth, whole, keys.hash)[:size]
+    return whole[: end - size] + digest + whole[end:]
 
 
 def _new_salt(keys: Keys, clock: Clock) -> bytes:
+    """Privacy parameters of a new message: random, for DES behind the agent's boots."""
     if keys.cipher == "DES":
         boots = clock.boots & 0xFFFFFFFF
         return boots.to_bytes(4, "big") + secrets.token_bytes(4)
@@ -244,6 +258,7 @@ def _new_salt(keys: Keys, clock: Clock) -> bytes:
 
 
 def _decrypt(data: bytes, envelope: Envelope, keys: Keys) -> bytes:
+    """The contents of an encrypted message. Raises Malformed."""
     if (
         not keys.cipher
         or len(envelope.salt) != _SALT_SIZE
@@ -255,6 +270,7 @@ def _decrypt(data: bytes, envelope: Envelope, keys: Keys) -> bytes:
 
 
 def _crypt(data: bytes, salt: bytes, clock: Clock, keys: Keys, *, encrypt: bool) -> bytes:
+    """Encrypt or decrypt with DES in CBC mode (RFC 3414, 8) or AES in CFB mode (RFC 3826)."""
     cipher: Cipher[modes.CBC] | Cipher[CFB]
     if keys.cipher == "DES":
         vector = bytes(a ^ b for a, b in zip(salt, keys.priv[8:16], strict=True))
