@@ -1,9 +1,9 @@
-"""A hostile SNMP agent sends mutated answers until `--datagrams` are sent; no outcome may be anything but ours.
+"""A hostile SNMP agent sends `--datagrams` mutated responses; every outcome must be one of ours.
 
     python -m tests.fuzz_snmp --datagrams 1000000 [--seed N]
 
-Prints outcomes by code, the longest poll, and memory as it goes. Ends with status 1 if a poll crashed, took longer than
-its deadline, said a secret, or if memory grew.
+Prints outcomes by code, the longest poll, and memory during the run. Exits with status 1 if a poll
+crashed, exceeded its deadline or showed a secret, or if memory grew.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ PLAIN_USER = SnmpV3.from_fields({"username": "plain"})
 USERS = {b"fuzz": Passwords("SHA", SECRET.encode(), "AES", SECRET.encode()), b"plain": Passwords()}
 CODES = {"", "timeout", "protocol_error", "auth_failed", "unsupported", "unreachable"}
 DEADLINE_S = 3.0
-#: A poll is handed over a little before its deadline; this much after it is a hang.
+#: A poll ends shortly before its deadline; this much after it is a hang.
 LATE_S = 1.0
-#: What Python and the libraries may take more after the first tenth: caches that fill up, then nothing.
+#: Memory growth allowed after the first tenth of the run, for caches that fill up.
 GROWTH_MB = 12.0
-#: So often what was learned of the agent is forgotten: else the library would see nothing after its first panic.
-FORGETS = 0.1
-SIDE_BY_SIDE = 96
+#: Share of polls without memory: otherwise the library would see nothing after its first panic.
+FORGET_SHARE = 0.1
+PARALLEL_POLLS = 96
 IF_X = "1.3.6.1.2.1.31.1.1.1"
 ROWS: list[tuple[str, bytes]] = [
     ("1.3.6.1.2.1.1.3.0", integer(4200, 0x43)),
@@ -113,12 +113,12 @@ def long(data: bytes, dice: Dice) -> bytes:
 
 
 def whole(data: bytes, dice: Dice) -> bytes:
-    """Nothing is wrong with it."""
+    """The datagram as it is."""
     return data
 
 
 def fitting(mutate: Callable[[bytes, Dice], bytes]) -> Callable[[bytes, Dice], bytes]:
-    """The outermost length is right again: what is wrong is further inside."""
+    """A mutation inside a message whose outermost length is right."""
 
     def mutated(data: bytes, dice: Dice) -> bytes:
         start = 2 + (data[1] & 0x7F if data[1] & 0x80 else 0)
@@ -129,7 +129,7 @@ def fitting(mutate: Callable[[bytes, Dice], bytes]) -> Callable[[bytes, Dice], b
 
 MUTATIONS: list[Callable[[bytes, Dice], bytes]] = [
     truncated, flipped, overwritten, inserted, huge_length, noise, long, whole, whole,
-    *(fitting(mutate) for mutate in (truncated, flipped, flipped, overwritten, overwritten, inserted, huge_length)),
+    *map(fitting, (truncated, flipped, flipped, overwritten, overwritten, inserted, huge_length)),
 ]  # fmt: skip
 
 
@@ -218,7 +218,7 @@ class Agent(asyncio.DatagramProtocol):
 
 
 def rss_mb() -> float:
-    """Exactly: what /proc/self/statm says is an estimate."""
+    """Resident memory; /proc/self/statm would only be an estimate."""
     with open("/proc/self/smaps_rollup") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Rss:")) * 1024 / 1e6
 
@@ -235,12 +235,12 @@ class Report:
 
 
 async def poll_until(agent: Agent, port: int, datagrams: int, seed: int, report: Report) -> None:
-    """Polls side by side, with all versions and engines, through one collector, as in a worker."""
+    """Parallel polls with all versions and engines through one collector, as in a worker."""
     collector = SnmpCollector()
     await asyncio.gather(
         *(
             _polls(collector, agent, port, datagrams, Dice(seed * 100 + i), report)
-            for i in range(SIDE_BY_SIDE)
+            for i in range(PARALLEL_POLLS)
         )
     )
     await collector.close()
@@ -250,7 +250,8 @@ async def _polls(
     collector: SnmpCollector, agent: Agent, port: int, datagrams: int, dice: Dice, report: Report
 ) -> None:
     ways: list[tuple[Credential, str, str]] = [
-        (COMMUNITY, "2c", "gufo"), (COMMUNITY, "2c", "gufo"), (COMMUNITY, "2c", "gufo"), (COMMUNITY, "1", "gufo"),
+        (COMMUNITY, "2c", "gufo"), (COMMUNITY, "2c", "gufo"), (COMMUNITY, "2c", "gufo"),
+        (COMMUNITY, "1", "gufo"),
         (USER, "2c", "gufo"), (USER, "2c", "gufo"), (PLAIN_USER, "2c", "gufo"),
         (COMMUNITY, "2c", "exact"), (USER, "2c", "exact"),
     ]  # fmt: skip
@@ -258,8 +259,8 @@ async def _polls(
     while agent.sent < datagrams:
         which = dice.randrange(len(ways))
         credential, version, engine = ways[which]
-        if dice.random() < FORGETS:
-            memories[which] = {}  # forgets what it learned of this agent
+        if dice.random() < FORGET_SHARE:
+            memories[which] = {}
         options = {"port": port, "timeout": 0.2, "retries": 1, "version": version, "engine": engine}
         started = time.monotonic()
         drained = await polled(
@@ -301,7 +302,8 @@ async def fuzz(datagrams: int, seed: int, say: Callable[[str], None] = lambda te
         await poll_until(agent, port, datagrams * step // steps, seed + step, report)
         report.memory_mb.append((agent.sent, rss_mb()))
         say(
-            f"{agent.sent} datagrams, {report.polls} polls, {rss_mb():.1f} MB, slowest {report.slowest_s:.2f} s"
+            f"{agent.sent} datagrams, {report.polls} polls, {rss_mb():.1f} MB, "
+            f"slowest {report.slowest_s:.2f} s"
         )
     transport.close()
     report.datagrams, report.files = agent.sent, (before, open_files())
@@ -324,7 +326,8 @@ def main() -> int:
         fuzz(options.datagrams, options.seed, functools.partial(print, flush=True))
     )
     print(
-        f"{report.datagrams} datagrams, {report.polls} polls; slowest {report.slowest_s:.2f} s; files {report.files}"
+        f"{report.datagrams} datagrams, {report.polls} polls; "
+        f"slowest {report.slowest_s:.2f} s; files {report.files}"
     )
     for code, count in report.codes.most_common():
         print(f"  {count:9}  {code}")

@@ -1,4 +1,4 @@
-"""Agents that answer honestly, and what others may send instead."""
+"""Agents that answer correctly, and the datagrams that hostile ones send instead."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def respond(spoil: Spoiler) -> Callable[[Request], list[bytes]]:
 
 
 def renamed(request: Request, **changes: Any) -> bytes:
-    """The answer to another request, or to somebody else."""
+    """The response to another request, or to another client."""
     fields = {
         "community": request.community,
         "request_id": request.request_id,
@@ -106,12 +106,12 @@ def renamed(request: Request, **changes: Any) -> bytes:
 
 
 def altered(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
-    """One bit of the last octet."""
+    """The response with one changed bit."""
     return [answer[:-1] + bytes((answer[-1] ^ 1,))]
 
 
 def unsigned(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
-    """By somebody who knows everything but the password: no digest, not encrypted."""
+    """A response without digest and encryption, as forged without the password."""
     envelope = asked.envelope
     pdu = snmp_agent.response_pdu(made.requests[-1].request_id, [(f"{COLUMN}.1", integer(666))])
     clock = made.authority.clock(time.time())
@@ -119,7 +119,7 @@ def unsigned(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
 
 
 def foreign_id(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
-    """Authentic, but the answer to another message."""
+    """An authentic response to another message."""
     other = asked._replace(
         envelope=asked.envelope._replace(message_id=asked.envelope.message_id ^ 1)
     )

@@ -1,4 +1,4 @@
-"""Links to agents for tests: what a walk or a GET through one engine gives, on a loop of its own."""
+"""Links to agents for tests: one walk or GET through one engine, on its own event loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def talk(
     budget_s: float = 5.0,
     repetitions: int = 25,
 ) -> T:
-    """One conversation with an agent on 127.0.0.1, as a poll has it; what `act` returns."""
+    """The result of `act` on a walker and link to an agent on 127.0.0.1, as in a poll."""
     owned = pool is None
     if pool is None:
         pool = LinkPool()
@@ -61,7 +61,7 @@ def walk(engine: EngineOption, port: int, credential: Credential, root: str, **h
 def rows(
     engine: EngineOption, port: int, credential: Credential, root: str, **how: Any
 ) -> list[Row]:
-    """Of a walk that must not fail."""
+    """The rows of a walk that must not fail."""
     walked = walk(engine, port, credential, root, **how)
     assert walked.error is None, walked.error
     return walked.rows

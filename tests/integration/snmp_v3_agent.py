@@ -1,4 +1,4 @@
-"""An SNMPv3 agent in a thread, whose every answer a test may spoil."""
+"""An SNMPv3 agent in a thread. A test may replace each of its responses."""
 
 from __future__ import annotations
 

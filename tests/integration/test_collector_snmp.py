@@ -58,7 +58,7 @@ def missing(reason: str) -> None:
 
 
 def free_udp_port() -> int:
-    """Below those that the system gives to whoever sends: nobody takes it while a daemon is started again on it."""
+    """A port below the ephemeral range, so that it stays free while a daemon restarts on it."""
     while True:
         with (
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe,
@@ -196,7 +196,7 @@ def interfaces(port: int) -> dict[str, str]:
 
 
 def test_interfaces_are_what_snmpbulkwalk_shows(snmpd: Snmpd) -> None:
-    """Every row of both tables: the right name, the right labels, and a value between two walks of the oracle."""
+    """Every row of both tables: name, labels, and a value between two walks of net-snmp."""
     before = interfaces(snmpd.port)
     result = poll(snmpd, modules="if_mib")
     after = interfaces(snmpd.port)
@@ -232,8 +232,8 @@ def test_interfaces_are_what_snmpbulkwalk_shows(snmpd: Snmpd) -> None:
     }
 
 
-def test_the_loopback_interface_in_words(snmpd: Snmpd) -> None:
-    """Enumerations and addresses, by name."""
+def test_the_loopback_interface_has_text_labels(snmpd: Snmpd) -> None:
+    """Enumerations and addresses are texts."""
     readings = poll(snmpd, modules="if_mib").readings
     assert readings is not None
     lo = {reading.name: reading for reading in readings if reading.labels.get("ifDescr") == "lo"}
@@ -243,7 +243,7 @@ def test_the_loopback_interface_in_words(snmpd: Snmpd) -> None:
 
 
 def test_the_system_group(snmpd: Snmpd) -> None:
-    """One GET for all of it; texts are labels, in UTF-8."""
+    """One GET reads the group; its texts are labels in UTF-8."""
     found = by_series(poll(snmpd, modules="system"))
     assert found["sysName", (("sysName", "testbox"),)] == 1
     assert found["sysLocation", (("sysLocation", "Kraków, rack 7"),)] == 1
@@ -251,8 +251,8 @@ def test_the_system_group(snmpd: Snmpd) -> None:
     assert found["sysUpTime", ()] > 0
 
 
-def test_without_a_module_it_reads_what_suits_the_device(snmpd: Snmpd) -> None:
-    """A host with net-snmp has more than interfaces; what is chosen is asked for once."""
+def test_without_modules_those_that_suit_the_device_are_read(snmpd: Snmpd) -> None:
+    """A host with net-snmp has more than interfaces; later polls do not choose again."""
     memory: dict[str, Any] = {}
     first, second = (set(by_series(poll(snmpd, modules="", memory=memory))) for _ in range(2))
     assert {"sysUpTime", "ifMtu", "hrSystemProcesses"} <= {name for name, _ in first}
@@ -264,7 +264,7 @@ def test_without_a_module_it_reads_what_suits_the_device(snmpd: Snmpd) -> None:
 
 
 def test_version_1_reads_the_same_but_for_64_bits(snmpd: Snmpd) -> None:
-    """SNMPv1 has no Counter64; all else is there."""
+    """SNMPv1 has no Counter64; everything else is read."""
     two, one = (set(by_series(poll(snmpd, version=version))) for version in ("2c", "1"))
     assert one < two
     assert {name for name, _ in two - one} <= {f"ifHC{way}{what}" for way in ("In", "Out") for what in (
@@ -292,7 +292,7 @@ def v3(name: str, auth: str, priv: str | None, **other: str) -> SnmpV3:
 
 @pytest.mark.parametrize(("name", "auth", "priv"), USERS)
 def test_version_3(snmpd: Snmpd, name: str, auth: str, priv: str | None) -> None:
-    """The credential decides on version 3, on its protocols and its level."""
+    """The credential selects version 3, its protocols and its security level."""
     result = poll(snmpd, v3(name, auth, priv))
     assert result.result is Result.OK, result.message
     assert ("sysName", (("sysName", "testbox"),)) in by_series(result)
@@ -312,8 +312,8 @@ def test_a_wrong_version_3_user_is_refused_not_silent(snmpd: Snmpd, credential: 
     assert "wrong-password" not in result.message
 
 
-def test_a_replaced_version_3_agent_is_met_anew(tmp_path: Path) -> None:
-    """Its engine id was remembered; a new one is learned within the poll, not taken for a refusal."""
+def test_a_replaced_version_3_agent_is_discovered_again(tmp_path: Path) -> None:
+    """The new engine id is learned within the poll, and is no authentication failure."""
     collector, credential, port = SnmpCollector(), v3("shaaes", "SHA", "AES"), free_udp_port()
     memory: dict[str, Any] = {}
     for name, engine_id in (("first", "0x80001f8880aabbccdd"), ("second", "0x80001f8880eeff0011")):
@@ -334,18 +334,18 @@ def test_the_wrong_community_is_a_timeout_that_does_not_repeat_it(snmpd: Snmpd) 
     assert "not-the-community" not in result.message
 
 
-def test_nobody_listening_is_told_from_silence() -> None:
+def test_a_closed_port_is_unreachable_not_a_timeout() -> None:
     result = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=free_udp_port())
     assert (result.result, result.error_code) == (Result.FAILED, "unreachable")
 
 
-def test_without_a_credential_it_says_which_it_needs(snmpd: Snmpd) -> None:
+def test_a_missing_credential_is_named(snmpd: Snmpd) -> None:
     result = outcome(SnmpCollector(), "127.0.0.1", None, port=snmpd.port)
     assert result.error_code == "auth_failed"
     assert "community or snmpv3" in result.message
 
 
-def test_a_repeat_poll_reuses_its_shape_and_asks_for_just_what_is_there(snmpd: Snmpd) -> None:
+def test_a_repeat_poll_reuses_its_series_and_requests_the_known_rows(snmpd: Snmpd) -> None:
     """The series object of the second poll is the first one's."""
 
     async def run() -> list[Outcome]:
@@ -360,8 +360,8 @@ def test_a_repeat_poll_reuses_its_shape_and_asks_for_just_what_is_there(snmpd: S
     assert all(readings is not None and readings.series is first.series for readings in rest)
 
 
-def test_many_at_once_and_no_socket_is_left(snmpd: Snmpd) -> None:
-    """Two hundred concurrent polls, half of them of nobody."""
+def test_many_parallel_polls_leave_no_socket(snmpd: Snmpd) -> None:
+    """Two hundred parallel polls, half of them of closed ports."""
 
     async def run() -> list[Outcome]:
         collector = SnmpCollector()

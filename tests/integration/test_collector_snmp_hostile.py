@@ -1,4 +1,4 @@
-"""Whatever an agent sends - loops, rubbish, silence, half of a packet - the outcome is one of ours, and in time."""
+"""Whatever an agent sends (loops, garbage, silence, half a packet), the outcome is ours and in time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def key(oid: str) -> list[int]:
 
 
 def honest(request: Request, rows: Sequence[tuple[str, bytes]] = ROWS) -> list[bytes]:
-    """The right answer to a GET, GETNEXT or GETBULK."""
+    """The correct response to a GET, GETNEXT or GETBULK."""
     if request.kind == GET:
         there = dict(rows)
         return [request.answer([(oid, there.get(oid, b"\x80\0")) for oid in request.oids])]
@@ -90,7 +90,7 @@ def poll(made: Agent, **more: Any) -> Outcome:
     return outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=made.port, **settings)
 
 
-def test_an_honest_agent_is_read() -> None:
+def test_a_correct_agent_is_read() -> None:
     with agent(honest) as made:
         found = by_series(poll(made))
     assert (
@@ -102,7 +102,7 @@ def test_an_honest_agent_is_read() -> None:
     assert found["ifNumber", ()] == 2
 
 
-def test_silence_is_retried_and_then_a_timeout() -> None:
+def test_a_silent_agent_is_retried_and_then_a_timeout() -> None:
     with agent(lambda request: []) as made:
         started = time.monotonic()
         result = poll(made, retries=2, timeout=0.1)
@@ -113,7 +113,7 @@ def test_silence_is_retried_and_then_a_timeout() -> None:
 
 
 def test_a_silent_signal_costs_nothing_but_time() -> None:
-    """Beside the first scalars we ask for what a module does not: an agent that chokes on that loses none of them."""
+    """The change signals share a GET with the first scalars, and must not silence them."""
 
     def choking(request: Request) -> list[bytes]:
         return [] if "1.3.6.1.2.1.31.1.5.0" in request.oids else honest(request)
@@ -125,8 +125,8 @@ def test_a_silent_signal_costs_nothing_but_time() -> None:
     assert result.result is Result.OK
 
 
-def test_silence_ends_with_the_poll() -> None:
-    """However many retries are configured."""
+def test_retries_end_with_the_deadline() -> None:
+    """The number of configured retries does not matter."""
     with agent(lambda request: []) as made:
         started = time.monotonic()
         result = poll(made, retries=10, timeout=5, timeout_s=0.3)
@@ -135,7 +135,7 @@ def test_silence_ends_with_the_poll() -> None:
     assert took < 1
 
 
-def test_a_lost_packet_is_asked_for_again() -> None:
+def test_a_lost_packet_is_requested_again() -> None:
     seen: list[int] = []
 
     def lossy(request: Request) -> list[bytes]:
@@ -148,7 +148,7 @@ def test_a_lost_packet_is_asked_for_again() -> None:
     assert len(made.requests) > 2
 
 
-def test_a_late_answer_to_an_earlier_try_is_not_taken_for_this_one() -> None:
+def test_a_late_response_to_an_earlier_attempt_is_ignored() -> None:
     held: list[bytes] = []
 
     def late(request: Request) -> list[bytes]:
@@ -171,7 +171,7 @@ def wrong_community(request: Request) -> list[bytes]:
 
 
 @pytest.mark.parametrize("handler", [wrong_id, wrong_community])
-def test_an_answer_to_somebody_else_is_no_answer(handler: Handler) -> None:
+def test_a_foreign_response_is_ignored(handler: Handler) -> None:
     with agent(handler) as made:
         assert poll(made).error_code == "timeout"
 
@@ -180,7 +180,7 @@ def flood(request: Request) -> list[bytes]:
     return wrong_id(request) * 2000
 
 
-def test_a_flood_of_wrong_answers_does_not_stop_the_clock() -> None:
+def test_a_flood_of_foreign_responses_ends_with_the_timeout() -> None:
     with agent(flood) as made:
         started = time.monotonic()
         assert poll(made).error_code == "timeout"
@@ -199,17 +199,17 @@ def test_a_flood_of_wrong_answers_does_not_stop_the_clock() -> None:
         lambda data: data[:1],
     ],
 )
-def test_rubbish_is_a_protocol_error_that_repeats_nothing(spoil: Callable[[bytes], bytes]) -> None:
+def test_garbage_is_a_protocol_error_that_quotes_nothing(spoil: Callable[[bytes], bytes]) -> None:
     with agent(lambda request: [spoil(answer) for answer in honest(request)]) as made:
         result = poll(made)
     assert (result.result, result.error_code) == (Result.FAILED, "protocol_error")
     assert "public-s3cret" not in result.message
 
 
-def test_what_makes_the_library_panic_is_a_protocol_error(
+def test_a_panic_of_the_library_is_a_protocol_error(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """And is kept from it the next time: it writes to stderr when it panics."""
+    """The library reads no more of this agent: each panic writes to stderr."""
 
     def lying(request: Request) -> list[bytes]:
         """A row whose length has thirty octets, more than are left."""
@@ -242,8 +242,8 @@ def test_what_makes_the_library_panic_is_a_protocol_error(
     assert capfd.readouterr().err == ""
 
 
-def test_answers_bigger_than_the_engine_takes_are_asked_for_in_smaller_ones() -> None:
-    """And the size that fits is remembered."""
+def test_responses_too_big_for_the_engine_are_requested_in_pieces() -> None:
+    """The next poll starts with the size that fits."""
     alias = octets(b"x" * 200)
     rows = [
         ("1.3.6.1.2.1.2.1.0", integer(60)),
@@ -264,7 +264,7 @@ def test_answers_bigger_than_the_engine_takes_are_asked_for_in_smaller_ones() ->
 
 
 def looping(request: Request) -> list[bytes]:
-    """For ever the first two rows of ifXTable."""
+    """The first two rows of ifXTable, endlessly."""
     if request.oids[0].startswith(IF_X_TABLE):
         return [request.answer([row for row in ROWS if row[0].startswith(IF_X_TABLE)][:2])]
     return honest(request)
@@ -280,7 +280,7 @@ def test_a_loop_costs_only_its_table() -> None:
 
 
 def endless(request: Request) -> list[bytes]:
-    """A new row after every row, without end."""
+    """A new row after every row, endlessly."""
     if not request.oids[0].startswith(IF_X_TABLE) or request.kind == GET:
         return honest(request)
     last = int(request.oids[0].rpartition(".")[2])
@@ -294,7 +294,7 @@ def endless(request: Request) -> list[bytes]:
     ]
 
 
-def test_an_endless_table_ends_with_the_time_of_the_poll() -> None:
+def test_an_endless_table_ends_with_the_deadline() -> None:
     with agent(endless) as made:
         started = time.monotonic()
         result = poll(made, timeout_s=1)
@@ -303,8 +303,8 @@ def test_an_endless_table_ends_with_the_time_of_the_poll() -> None:
     assert ("ifNumber", ()) in by_series(result)
 
 
-def test_a_table_that_does_not_answer_costs_only_itself_and_renames_nothing() -> None:
-    """Labels of the poll before are used while the table with the names is silent."""
+def test_a_silent_table_costs_only_itself_and_renames_nothing() -> None:
+    """Labels of the last poll are used while the table of names is silent."""
     silent: list[bool] = []
 
     def handler(request: Request) -> list[bytes]:
@@ -324,8 +324,8 @@ def test_a_table_that_does_not_answer_costs_only_itself_and_renames_nothing() ->
 @pytest.mark.parametrize(
     ("status", "code"), [(5, "protocol_error"), (16, "auth_failed"), (6, "auth_failed")]
 )
-def test_an_error_status_is_not_taken_for_the_end(status: int, code: str) -> None:
-    """The library hides it; a half-read table must not look like a whole one."""
+def test_an_error_status_does_not_end_a_table(status: int, code: str) -> None:
+    """The library hides the status; a half-read table must not look complete."""
 
     def handler(request: Request) -> list[bytes]:
         if request.oids[0].startswith(IF_X_TABLE):
@@ -337,7 +337,7 @@ def test_an_error_status_is_not_taken_for_the_end(status: int, code: str) -> Non
     assert (result.result, result.error_code) == (Result.PARTIAL, code)
 
 
-def test_too_big_is_answered_with_a_smaller_request() -> None:
+def test_too_big_causes_a_smaller_request() -> None:
     def handler(request: Request) -> list[bytes]:
         if request.kind == snmp_agent.GET_BULK and request.repetitions > 3:
             return [request.answer([], 1)]
@@ -361,7 +361,7 @@ def test_version_1_ends_with_no_such_name() -> None:
     assert {request.kind for request in made.requests} <= {snmp_agent.GET_NEXT, GET}
 
 
-def test_a_device_that_has_nothing_of_it_is_unsupported() -> None:
+def test_a_device_without_the_objects_is_unsupported() -> None:
     with agent(lambda request: honest(request, [("1.3.6.1.2.1.99.1.0", integer(1))])) as made:
         result = poll(made)
     assert (result.result, result.error_code) == (Result.FAILED, "unsupported")

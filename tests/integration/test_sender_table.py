@@ -1,4 +1,4 @@
-"""Who lives at an address: devices by literal address or by the name that leads there."""
+"""Senders by address: literal addresses and resolved host names."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def table(engine: Engine, names: dict[str, list[str]]) -> Iterator[SenderTable]:
     ],
 )
 def test_an_address_has_one_spelling(address: str, same: str) -> None:
-    """Sockets and people write them differently."""
+    """Sockets and people spell addresses differently."""
     assert normal_address(address) == same
 
 
-def test_a_device_is_known_by_its_address_and_its_names(engine: Engine, table: SenderTable) -> None:
-    """A name may lead to several addresses; an answer that takes long delays nobody."""
+def test_a_device_is_found_by_address_and_by_host_name(engine: Engine, table: SenderTable) -> None:
+    """A name may have several addresses; a slow resolution delays no lookup."""
     devices.add(engine, DeviceDraft("one", address="192.0.2.1", credential="pub"), SNMP)
     devices.add(engine, DeviceDraft("two", address="router.test", credential="pub"), SNMP)
     devices.add(engine, DeviceDraft("lost", address="nowhere.test", credential="pub"), SNMP)
@@ -71,14 +71,14 @@ def test_a_device_is_known_by_its_address_and_its_names(engine: Engine, table: S
 
 
 def test_several_devices_may_share_an_address(engine: Engine, table: SenderTable) -> None:
-    """Behind one NAT: each with its own credentials and targets."""
+    """Devices behind one NAT keep their own credentials and targets."""
     for name in ("one", "two"):
         devices.add(engine, DeviceDraft(name, address="192.0.2.1", credential="pub"), SNMP)
     table.refresh()
     assert [sender.device for sender in table.by_address["192.0.2.1"]] == ["one", "two"]
 
 
-def test_who_has_nothing_to_vouch_with_or_to_poll_is_a_stranger(
+def test_a_device_without_credential_or_target_is_no_sender(
     engine: Engine, table: SenderTable
 ) -> None:
     """No SNMP credential, no target, or disabled."""

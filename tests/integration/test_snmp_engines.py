@@ -1,4 +1,4 @@
-"""Both engines read from a real snmpd what net-snmp's own tools read from it, in every version and with every user."""
+"""Both engines read from a real snmpd what net-snmp's tools read, in every version, as every user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SYSTEM, INTERFACES, IF_X = "1.3.6.1.2.1.1", "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31
 SYS_NAME, SYS_UPTIME = f"{SYSTEM}.5.0", f"{SYSTEM}.3.0"
 AUTHS = get_args(SnmpV3.model_fields["auth_protocol"].annotation)
 PRIVS = get_args(SnmpV3.model_fields["priv_protocol"].annotation)
-#: How snmpd is told to have these users; all protocols that we offer, and Debian's snmpd has them all.
+#: Users of all protocols that we offer; Debian's snmpd has them all.
 USERS = [(f"{auth}-{priv}".lower(), auth, priv) for auth, priv in product(AUTHS, (*PRIVS, None))]
 TYPES = {
     "Counter32": "Counter32",
@@ -76,7 +76,7 @@ FULL = v3("sha-aes", "SHA", "AES")
 
 @pytest.fixture(scope="module")
 def snmpd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snmpd]:
-    """With another one behind it, which is the context `inner`."""
+    """An snmpd with another one behind it as the context `inner`."""
     with running_snmpd(
         tmp_path_factory.mktemp("inner"), free_udp_port(), name="insidebox"
     ) as inner:
@@ -109,8 +109,8 @@ def test_a_walk_gives_the_rows_that_snmpbulkwalk_shows(
         }
 
 
-def test_both_give_equal_values_whether_exact_or_not(engine: EngineOption, snmpd: Snmpd) -> None:
-    """What changes by itself is left out."""
+def test_both_engines_give_equal_values_exact_or_not(engine: EngineOption, snmpd: Snmpd) -> None:
+    """Only columns that do not change between two reads."""
     still = [f"{INTERFACES}.{column}" for column in (1, 2, 3, 4, 6)] + [f"{IF_X}.1"]
     for root in still:
         plain = rows("gufo", snmpd.port, PUBLIC, root, exact=False)
@@ -119,10 +119,10 @@ def test_both_give_equal_values_whether_exact_or_not(engine: EngineOption, snmpd
 
 
 @pytest.mark.parametrize(("name", "auth", "priv"), [("nobody", None, None), *USERS])
-def test_every_user_of_version_3_is_let_in(
+def test_every_user_of_version_3_is_accepted(
     engine: EngineOption, snmpd: Snmpd, name: str, auth: str | None, priv: str | None
 ) -> None:
-    """Every authentication with every privacy protocol, in both ways to long keys; exact, too."""
+    """Every authentication with every privacy protocol, with both key extensions."""
     found = dict(get(engine, snmpd.port, v3(name, auth, priv), (SYS_NAME, SYS_UPTIME)))
     assert found[SYS_NAME] == b"testbox"
     assert value_types.type_name(found[SYS_UPTIME]) == "TimeTicks"
@@ -136,7 +136,7 @@ def test_versions_with_a_community(engine: EngineOption, snmpd: Snmpd, version: 
     assert [name for name, _ in walked] == list(net_snmp("snmpbulkwalk", snmpd.port, SYSTEM))
 
 
-def test_what_the_agent_does_not_have_is_left_out(engine: EngineOption, snmpd: Snmpd) -> None:
+def test_absent_oids_are_left_out(engine: EngineOption, snmpd: Snmpd) -> None:
     absent = f"{SYSTEM}.99.0"
     for credential in (PUBLIC, FULL):
         assert dict(get(engine, snmpd.port, credential, (SYS_NAME, absent))) == {
@@ -149,7 +149,7 @@ def test_what_the_agent_does_not_have_is_left_out(engine: EngineOption, snmpd: S
 
 
 def test_the_last_table_of_the_tree_ends(engine: EngineOption, snmpd: Snmpd) -> None:
-    """endOfMibView is no row."""
+    """endOfMibView is not returned as a row."""
     assert (
         rows(engine, snmpd.port, PUBLIC, "1.3.6.1.6.3.99")
         == rows(engine, snmpd.port, FULL, "2.1")
@@ -169,7 +169,7 @@ def test_the_last_table_of_the_tree_ends(engine: EngineOption, snmpd: Snmpd) -> 
         (v3("sha-none", "SHA", "AES"), "security level"),
     ],
 )
-def test_who_is_not_let_in_is_told_why(
+def test_a_refusal_gives_its_cause(
     engine: EngineOption, snmpd: Snmpd, credential: SnmpV3, cause: str
 ) -> None:
     with pytest.raises(errors.DeviceAuthFailed) as caught:
@@ -179,17 +179,17 @@ def test_who_is_not_let_in_is_told_why(
 
 
 @pytest.mark.parametrize("priv", ["DES", "AES"])
-def test_a_wrong_privacy_password_is_told_as_far_as_can_be(
+def test_a_wrong_privacy_password_is_a_timeout_with_that_cause(
     engine: EngineOption, snmpd: Snmpd, priv: str
 ) -> None:
-    """snmpd keeps silent about what it cannot decrypt: the credential is the first of the probable causes."""
+    """snmpd does not answer what it cannot decrypt, so the timeout names the credential first."""
     credential = v3(f"sha-{priv}".lower(), "SHA", priv, priv_password="wrong-password")
     with pytest.raises(errors.DeviceTimeout, match="wrong credential"):
         get(engine, snmpd.port, credential, (SYS_NAME,), timeout_s=0.3, retries=0)
 
 
 def test_a_level_below_the_users_is_refused(engine: EngineOption, snmpd: Snmpd) -> None:
-    """snmpd says so with an error status: this user may not see it so."""
+    """snmpd answers with an error status for this security level."""
     walked = walk(engine, snmpd.port, v3("sha-aes", "SHA"), SYSTEM)
     assert isinstance(walked.error, errors.DeviceAuthFailed)
 
@@ -219,14 +219,14 @@ def test_ipv6(engine: EngineOption, snmpd: Snmpd) -> None:
     assert asyncio.run(ask()) == [(SYS_NAME, b"testbox")] * 2
 
 
-def test_nobody_there_is_told_from_silence(engine: EngineOption) -> None:
+def test_a_closed_port_is_unreachable_not_a_timeout(engine: EngineOption) -> None:
     for credential in (PUBLIC, FULL):
         with pytest.raises(errors.DeviceUnreachable):
             get(engine, free_udp_port(), credential, (SYS_NAME,))
 
 
-def test_an_agent_that_started_anew_is_followed(engine: EngineOption, tmp_path: Path) -> None:
-    """The second request is out of its time: it says so, and is asked again. No introduction, no error."""
+def test_a_restarted_agent_is_followed(engine: EngineOption, tmp_path: Path) -> None:
+    """A report corrects the clock and the request is sent again: no discovery, no error."""
 
     async def ask(port: int, pool: LinkPool) -> Row:
         (row,) = await talk(
@@ -245,10 +245,10 @@ def test_an_agent_that_started_anew_is_followed(engine: EngineOption, tmp_path: 
 
 
 @pytest.mark.parametrize("credential", [PUBLIC, FULL])
-def test_what_follows_several_oids_is_told_in_one_request(
+def test_one_request_gives_the_next_oid_of_several(
     engine: EngineOption, snmpd: Snmpd, credential: Credential
 ) -> None:
-    """The first row of each column, and nothing behind all there is."""
+    """The first row of each column; an empty text at the end of the view."""
     roots = [f"{INTERFACES}.{column}" for column in (1, 2, 4)]
 
     async def ask(walker: Walker, link: Link) -> list[str]:
@@ -260,8 +260,8 @@ def test_what_follows_several_oids_is_told_in_one_request(
     assert names == [rows(engine, snmpd.port, credential, root)[0][0] for root in roots]
 
 
-def test_a_context_is_the_agents_own(engine: EngineOption, snmpd: Snmpd) -> None:
-    """gufo knows none: then the other engine is taken by itself. About an unknown one snmpd keeps silent."""
+def test_a_context_has_its_own_values(engine: EngineOption, snmpd: Snmpd) -> None:
+    """gufo has no contexts, so `auto` uses exact. snmpd does not answer for an unknown context."""
     choice: EngineOption = "auto" if engine == "gufo" else engine
     assert dict(get(choice, snmpd.port, FULL, (SYS_NAME,), context="inner")) == {
         SYS_NAME: b"insidebox"

@@ -1,4 +1,4 @@
-"""Whatever an agent sends, both engines come to the same end of it, in time, and believe nobody else."""
+"""Both engines end in time with the same result, whatever an agent or a forger sends."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def exact(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def test_an_honest_table_is_read(engine: EngineOption, credential: Credential, exact: bool) -> None:
+def test_a_correct_table_is_read(engine: EngineOption, credential: Credential, exact: bool) -> None:
     with serving(credential, honest) as made:
         found = rows(engine, made.port, credential, COLUMN, exact=exact)
     assert found == [(name, row) for row, (name, _) in enumerate(TABLE, 1)]
@@ -83,7 +83,7 @@ ODD: list[tuple[str, bytes, Any]] = [
     ("encoded", "value"), [row[1:] for row in ODD], ids=[row[0] for row in ODD]
 )
 def test_odd_values_are_read(engine: EngineOption, exact: bool, encoded: bytes, value: Any) -> None:
-    """In an ordinary table, between ordinary values. Only exact reading decodes what is in Opaque."""
+    """Odd values between ordinary ones. Only exact reading decodes numbers in Opaque."""
     if isinstance(value, float) and not exact and engine == "gufo":
         value = encoded[2:]
     table = [(f"{COLUMN}.1", integer(1)), (f"{COLUMN}.2", encoded), (f"{COLUMN}.3", integer(3))]
@@ -96,8 +96,8 @@ def test_odd_values_are_read(engine: EngineOption, exact: bool, encoded: bytes, 
 
 
 @pytest.mark.parametrize("size", [100, 1000])
-def test_long_answers_are_read(engine: EngineOption, size: int, exact: bool) -> None:
-    """Up to what a datagram holds: fifty times a thousand octets."""
+def test_long_responses_are_read(engine: EngineOption, size: int, exact: bool) -> None:
+    """Up to the size of a datagram: fifty values of a thousand octets."""
     table = [(f"{COLUMN}.{row}", octets(b"x" * size)) for row in range(1, 61)]
     with serving(COMMUNITY, lambda request: honest(request, table)) as made:
         found = rows(engine, made.port, COMMUNITY, COLUMN, exact=exact, repetitions=50)
@@ -114,8 +114,8 @@ def test_one_value_of_sixty_thousand_octets(engine: EngineOption, exact: bool) -
     assert value == same == b"x" * 60_000
 
 
-def test_long_answers_of_version_3_are_read(engine: EngineOption, exact: bool) -> None:
-    """gufo says that it takes 4 kB; this agent does not listen to that."""
+def test_long_responses_of_version_3_are_read(engine: EngineOption, exact: bool) -> None:
+    """gufo announces 4 kB as its maximum; this agent ignores it."""
     table = [(f"{COLUMN}.{row}", octets(b"x" * 200)) for row in range(1, 61)]
     with serving(CREDENTIALS["authPriv"], lambda request: honest(request, table)) as made:
         found = rows(
@@ -125,8 +125,8 @@ def test_long_answers_of_version_3_are_read(engine: EngineOption, exact: bool) -
 
 
 @pytest.mark.parametrize("status", [*range(3, 20), 255])
-def test_every_error_status_is_told(engine: EngineOption, status: int, exact: bool) -> None:
-    """Also where the library hides it."""
+def test_every_error_status_is_reported(engine: EngineOption, status: int, exact: bool) -> None:
+    """gufo hides the status, so our code reads it."""
     for name in ("2c", "authPriv"):
         with serving(
             CREDENTIALS[name], lambda request: ([(request.oids[0], b"\x05\0")], status)
@@ -137,7 +137,9 @@ def test_every_error_status_is_told(engine: EngineOption, status: int, exact: bo
         assert walked.rows == []
 
 
-def test_no_such_name_is_the_end(engine: EngineOption, credential: Credential, exact: bool) -> None:
+def test_no_such_name_ends_a_walk(
+    engine: EngineOption, credential: Credential, exact: bool
+) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
         found, _ = honest(request)
         return (found, 0) if found[0][1] != b"\x82\0" else ([(request.oids[0], b"\x05\0")], 2)
@@ -146,7 +148,7 @@ def test_no_such_name_is_the_end(engine: EngineOption, credential: Credential, e
         assert len(rows(engine, made.port, credential, COLUMN, exact=exact)) == 60
 
 
-def test_too_big_is_asked_for_in_pieces(
+def test_too_big_shrinks_the_request(
     engine: EngineOption, credential: Credential, exact: bool
 ) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
@@ -157,7 +159,7 @@ def test_too_big_is_asked_for_in_pieces(
 
 
 @pytest.mark.parametrize("tag", [0x80, 0x81])
-def test_exceptions_in_the_middle_are_no_rows(
+def test_exceptions_within_a_table_are_no_rows(
     engine: EngineOption, credential: Credential, exact: bool, tag: int
 ) -> None:
     table = [*TABLE[:5], (f"{COLUMN}.6", bytes((tag, 0))), *TABLE[6:]]
@@ -191,7 +193,9 @@ def test_a_loop_is_stopped(
     assert asked <= 4
 
 
-def test_an_endless_table_ends_with_the_time(engine: EngineOption, credential: Credential) -> None:
+def test_an_endless_table_ends_with_the_deadline(
+    engine: EngineOption, credential: Credential
+) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
         last = int(request.oids[0].rpartition(".")[2])
         return [
@@ -214,9 +218,7 @@ STRANGERS: dict[str, Spoiler] = {
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_who_answers_something_else_does_not_answer(
-    engine: EngineOption, exact: bool, stranger: str
-) -> None:
+def test_foreign_responses_are_a_timeout(engine: EngineOption, exact: bool, stranger: str) -> None:
     with agent(respond(STRANGERS[stranger])) as made:
         started = time.monotonic()
         walked = walk(engine, made.port, COMMUNITY, COLUMN, exact=exact, timeout_s=0.1)
@@ -224,7 +226,7 @@ def test_who_answers_something_else_does_not_answer(
     assert time.monotonic() - started < 2
 
 
-def test_an_answer_from_another_port_is_not_heard(engine: EngineOption, exact: bool) -> None:
+def test_a_response_from_another_port_is_ignored(engine: EngineOption, exact: bool) -> None:
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
@@ -257,7 +259,7 @@ RUBBISH: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("rubbish", RUBBISH)
-def test_rubbish_is_a_protocol_error(engine: EngineOption, exact: bool, rubbish: str) -> None:
+def test_garbage_is_a_protocol_error(engine: EngineOption, exact: bool, rubbish: str) -> None:
     with agent(respond(lambda answer, request: [RUBBISH[rubbish](answer)])) as made:
         walked = walk(engine, made.port, COMMUNITY, COLUMN, exact=exact, timeout_s=0.2)
     assert isinstance(walked.error, errors.DeviceProtocolError | errors.DeviceTimeout)
@@ -267,7 +269,7 @@ def test_rubbish_is_a_protocol_error(engine: EngineOption, exact: bool, rubbish:
 
 @pytest.mark.parametrize("forge", [altered, unsigned, foreign_id])
 @pytest.mark.parametrize("name", ["authNoPriv", "authPriv", "authPriv-des"])
-def test_what_is_not_authentic_is_not_believed(
+def test_a_forged_response_is_ignored(
     engine: EngineOption, exact: bool, name: str, forge: Any
 ) -> None:
     with v3_agent(honest, forge) as made:
@@ -286,10 +288,10 @@ def test_what_is_not_authentic_is_not_believed(
         (user("shaaes", None, None), "security level"),
     ],
 )
-def test_a_refused_user_is_told_why_at_once(
+def test_a_refused_user_gets_the_cause_at_once(
     engine: EngineOption, wrong: SnmpV3, cause: str
 ) -> None:
-    """No retry: the agent has spoken."""
+    """A report is an answer, so no retry follows."""
     with v3_agent(honest) as made:
         error = walk(engine, made.port, wrong, COLUMN).error
     assert isinstance(error, errors.DeviceAuthFailed)
@@ -300,7 +302,7 @@ def test_a_refused_user_is_told_why_at_once(
 async def walked_twice(
     engine: EngineOption, made: V3Agent, between: Callable[[], None], **how: Any
 ) -> tuple[int, int]:
-    """Rows of the second walk, and what it cost in datagrams."""
+    """Number of rows and datagrams of the second walk."""
     pool = LinkPool()
     act = CREDENTIALS["authPriv"], lambda walker, _: walker.walk(COLUMN)
     try:
@@ -323,7 +325,7 @@ def test_a_warm_walk_begins_with_its_request(engine: EngineOption, exact: bool) 
 def test_an_agent_that_rebooted_is_followed_without_an_error(
     engine: EngineOption, exact: bool
 ) -> None:
-    """One report, which tells its clock; nobody is introduced again."""
+    """One report corrects the clock; no discovery follows."""
     with v3_agent(honest) as made:
         reboot = functools.partial(made.authority.reboot, time.time())
         found, datagrams = asyncio.run(walked_twice(engine, made, reboot, exact=exact))
@@ -331,7 +333,7 @@ def test_an_agent_that_rebooted_is_followed_without_an_error(
     assert made.authority.reports[v3_message.NOT_IN_TIME] == 1
 
 
-def test_a_clock_that_nobody_can_follow_is_given_up(engine: EngineOption) -> None:
+def test_a_clock_that_always_jumps_is_an_error(engine: EngineOption) -> None:
     class Restless(V3Agent):
         def _answers(self, data: bytes) -> Sequence[bytes]:
             self.authority.reboot(time.time())
@@ -347,8 +349,8 @@ def test_a_clock_that_nobody_can_follow_is_given_up(engine: EngineOption) -> Non
         made.stop()
 
 
-def test_another_engine_at_the_same_address_is_said(engine: EngineOption) -> None:
-    """Who polls meets it anew."""
+def test_another_engine_at_the_same_address_is_reported(engine: EngineOption) -> None:
+    """The collector then discovers the agent again."""
     with v3_agent(honest) as first:
         port = first.port
 
@@ -366,7 +368,7 @@ def test_another_engine_at_the_same_address_is_said(engine: EngineOption) -> Non
 
 
 def test_an_unknown_context_is_unsupported(engine: EngineOption) -> None:
-    """As the report says; it costs nobody a dead letter for bad credentials."""
+    """An unknown context is no authentication failure."""
 
     def spoil(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
         row = snmp_agent.sequence(snmp_agent.oid("1.3.6.1.6.3.12.1.5.0"), integer(1, 0x41))
@@ -384,7 +386,7 @@ def test_an_unknown_context_is_unsupported(engine: EngineOption) -> None:
 
 
 def test_errors_have_a_status(engine: EngineOption) -> None:
-    """As the guard wants it."""
+    """The walker reads the status from the exception."""
     with serving(COMMUNITY, lambda request: ((), 5)) as made:
 
         async def ask() -> int:

@@ -1,4 +1,4 @@
-"""A seeded share of `make fuzz`: mutated answers of all versions to both engines."""
+"""A seeded part of `make fuzz`: mutated responses of all versions to both engines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from tests import fuzz_snmp
 
 
-def test_mutated_answers_end_in_outcomes_of_ours(capfd: pytest.CaptureFixture[str]) -> None:
-    """No crash, no hang, no file left open, no secret said; what the library writes at a panic is bounded."""
+def test_mutated_responses_end_in_our_outcomes(capfd: pytest.CaptureFixture[str]) -> None:
+    """No crash, hang, leaked file or secret; the output of library panics is bounded."""
     report = asyncio.run(fuzz_snmp.fuzz(12_000, seed=7))
     panics = capfd.readouterr().err.count("panicked at")
     assert report.faults == []

@@ -1,4 +1,4 @@
-"""A socket to an agent is used again by the next poll, if the last one went well and nothing of it is left over."""
+"""A socket to an agent is reused by the next poll after a complete one."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def ports_of(collector: SnmpCollector) -> list[int]:
     return [link._socket.getsockname()[1] for link, _ in collector._pool._idle.values()]
 
 
-def test_a_poll_that_went_well_leaves_its_socket_to_the_next(agents: Running) -> None:
-    """One socket for each device, whatever the number of polls."""
+def test_a_complete_poll_leaves_its_socket_to_the_next_poll(agents: Running) -> None:
+    """One socket per device, whatever the number of polls."""
 
     async def polls() -> list[list[int]]:
         collector, seen = SnmpCollector(), []
@@ -65,8 +65,8 @@ def test_a_poll_that_went_well_leaves_its_socket_to_the_next(agents: Running) ->
     assert others == [first, first]
 
 
-def test_polls_side_by_side_have_a_socket_each(agents: Running) -> None:
-    """And only one of them is kept."""
+def test_parallel_polls_have_a_socket_each(agents: Running) -> None:
+    """Only one of the sockets stays open."""
 
     async def polls() -> int:
         collector = SnmpCollector()
@@ -80,7 +80,7 @@ def test_polls_side_by_side_have_a_socket_each(agents: Running) -> None:
 
 
 def test_a_poll_that_failed_leaves_no_socket(agents: Running) -> None:
-    """Its answer may still come, and must meet nobody."""
+    """Its late response must not reach the next poll."""
 
     async def polls() -> int:
         collector = SnmpCollector()
@@ -93,7 +93,7 @@ def test_a_poll_that_failed_leaves_no_socket(agents: Running) -> None:
 
 
 class Relay(asyncio.DatagramProtocol):
-    """Stands between a link and a simulated agent, and can say something by itself."""
+    """Relays between a link and a simulated agent, and can send datagrams of its own."""
 
     def __init__(self, agent: tuple[str, int]) -> None:
         self._agent = agent
@@ -109,8 +109,8 @@ class Relay(asyncio.DatagramProtocol):
             self.transport.sendto(data, self._agent)
 
 
-def test_what_comes_between_two_polls_is_thrown_away(agents: Running) -> None:
-    """A forged or late datagram on a kept socket costs nobody a poll, and does not keep the loop busy."""
+def test_datagrams_between_two_polls_are_dropped(agents: Running) -> None:
+    """A forged or late datagram on an idle socket costs no poll and no CPU."""
 
     async def polls() -> list[Result]:
         collector, loop = SnmpCollector(), asyncio.get_running_loop()
@@ -137,8 +137,8 @@ def test_what_comes_between_two_polls_is_thrown_away(agents: Running) -> None:
     assert asyncio.run(polls()) == [Result.OK, Result.OK]
 
 
-def test_there_are_never_more_than_the_process_can_afford(agents: Running) -> None:
-    """And those that are kept are used: devices that come in turns do not close each other's."""
+def test_the_number_of_idle_links_is_limited(agents: Running) -> None:
+    """Idle links stay: devices that are polled in turn do not close the links of others."""
 
     async def polls() -> list[set[int]]:
         collector, seen = SnmpCollector(), []
@@ -155,10 +155,10 @@ def test_there_are_never_more_than_the_process_can_afford(agents: Running) -> No
     assert others == [first, first]
 
 
-def test_a_link_that_nobody_used_for_long_makes_room(
+def test_a_link_that_is_idle_for_long_is_closed(
     agents: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its device is polled elsewhere by now, or gone."""
+    """Another worker polls its device now, or the device is gone."""
 
     async def polls() -> tuple[list[int], list[int]]:
         collector = SnmpCollector()
@@ -177,8 +177,8 @@ def test_a_link_that_nobody_used_for_long_makes_room(
     assert after[0] not in before
 
 
-def test_links_of_a_loop_that_is_gone_are_not_used_on_another(agents: Running) -> None:
-    """As when `poller collect` is called twice in a process."""
+def test_links_of_an_ended_loop_are_not_used_on_another(agents: Running) -> None:
+    """`poller collect` can run twice in a process."""
     collector = SnmpCollector()
     assert asyncio.run(poll(collector, agents.snmp)).result is Result.OK
     assert asyncio.run(poll(collector, agents.snmp)).result is Result.OK

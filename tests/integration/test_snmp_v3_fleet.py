@@ -1,4 +1,4 @@
-"""Five hundred SNMPv3 devices: each is met once, not once per poll, and its socket is used again."""
+"""Each of 500 SNMPv3 agents is discovered once, not once per poll; its socket is reused."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ USER = SnmpV3.from_fields(
 
 
 @pytest.mark.parametrize(("engine", "devices", "rounds"), [("gufo", 500, 5), ("exact", 50, 3)])
-def test_each_agent_is_met_once(engine: str, devices: int, rounds: int) -> None:
-    """Counted by the agents. Two targets of a device share what is known of it."""
+def test_each_agent_is_discovered_once(engine: str, devices: int, rounds: int) -> None:
+    """The agents count their discoveries. Two targets of a device share one."""
 
     async def run() -> tuple[list[int], list[int]]:
         server, collector = SnmpServer(DEVICES), SnmpCollector()
@@ -61,6 +61,4 @@ def test_each_agent_is_met_once(engine: str, devices: int, rounds: int) -> None:
 
     met, asked = asyncio.run(run())
     assert met == [devices] * (rounds + 1)
-    assert asked == [2 * devices] + [devices] * (
-        rounds - 1
-    )  # one GET each; and once an introduction
+    assert asked == [2 * devices] + [devices] * (rounds - 1)  # one GET each, and one discovery

@@ -1,4 +1,4 @@
-"""net-snmp's own snmptrap reaches the listener: known devices are polled at once, everybody else is only counted."""
+"""Traps of net-snmp's snmptrap: known devices are polled at once, other traps are only counted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OTHER = "127.0.0.99"
 
 
 class Running:
-    """A listener in a thread of its own, as the command runs it."""
+    """A listener in its own thread, as the command runs it."""
 
     def __init__(self, services: Services) -> None:
         self.sock = trap_socket.bind("127.0.0.1", 0)
@@ -97,7 +97,7 @@ def services(
 
 @contextlib.contextmanager
 def prepared() -> Iterator[Services]:
-    """A fleet of six, on the board."""
+    """Six devices, placed on the board."""
     if shutil.which("snmptrap") is None:
         missing("snmptrap is not installed")
     made = bootstrap.services()
@@ -165,7 +165,7 @@ def v2c(community: str = COMMUNITY) -> list[str]:
 
 
 def v3(auth: str, priv: str | None, *, user: str = "mon", password: str = AUTH) -> list[str]:
-    """Of an engine nobody here has heard of."""
+    """Arguments for a v3 trap of an unknown engine."""
     dashed = re.sub(r"SHA(\d)", r"SHA-\1", auth)
     words = ["-v", "3", "-e", "0x80001f88aa", "-u", user, "-a", dashed, "-A", password]
     return [*words, *(["-l", "authPriv", "-x", priv, "-X", PRIV] if priv else ["-l", "authNoPriv"])]
@@ -175,26 +175,28 @@ def urgent(services: Services) -> set[str]:
     return {str(key) for key in services.redis.zrange(services.keys.urgent("poll.snmp"), 0, -1)}
 
 
-def told(services: Services) -> list[str]:
+def trap_events(services: Services) -> list[str]:
     entries = stream.newest(services.redis, services.keys, 100)
     return [e.event.message for e in entries if e.event and e.event.kind is Kind.TRAP_RECEIVED]
 
 
-def test_a_known_device_that_announces_something_is_polled_at_once(
+def test_a_trap_of_a_known_device_causes_a_poll_at_once(
     running: Running, services: Services
 ) -> None:
-    """All its targets, through the board; the event stream says why, and status and metrics have the numbers."""
+    """All its targets become urgent; an event gives the cause, and the totals count the trap."""
     trap(running.port, "127.0.0.1", *v2c())
     running.until(polls=1)
     assert len(urgent(services)) == 2
-    assert told(services) == ["plain sent linkDown (interface 3); polling 2 of its 2 targets now"]
+    assert trap_events(services) == [
+        "plain sent linkDown (interface 3); polling 2 of its 2 targets now"
+    ]
     running.stop()
     totals = overview_reader.read(services.redis, services.keys).totals
     assert (totals["traps_received"], totals["traps_accepted"], totals["traps_polls"]) == (1, 1, 1)
 
 
-def test_v1_traps_and_informs_are_heard(running: Running) -> None:
-    """An inform is acknowledged: snmpinform waits for that."""
+def test_v1_traps_and_informs_are_accepted(running: Running) -> None:
+    """snmpinform waits for the acknowledgement."""
     where = f"127.0.0.1:{running.port}"
     old = [
         "snmptrap",
@@ -218,16 +220,16 @@ def test_v1_traps_and_informs_are_heard(running: Running) -> None:
 def test_a_v3_trap_is_opened_with_the_devices_own_credential(
     running: Running, services: Services, source: str, auth: str, priv: str | None
 ) -> None:
-    """Every way to sign and encrypt that net-snmp has; no engine was known before."""
+    """Every protocol of net-snmp, from an engine that was unknown before."""
     trap(running.port, source, *v3(auth, priv), what=UP)
     running.until(polls=1)
-    assert told(services) == [
+    assert trap_events(services) == [
         f"v3-{source} sent linkUp (interface 3); polling 1 of its 1 targets now"
     ]
 
 
-def test_nobody_else_is_believed(running: Running, services: Services) -> None:
-    """Strangers, wrong communities, users, passwords and missing signatures are counted and leave no trace."""
+def test_other_traps_are_only_counted(running: Running, services: Services) -> None:
+    """Unknown senders, wrong credentials and missing signatures cause no poll and show no secret."""
     with structlog.testing.capture_logs() as lines:
         trap(running.port, OTHER, *v2c())
         trap(running.port, "127.0.0.1", *v2c("wrong"))
@@ -256,8 +258,8 @@ def test_nobody_else_is_believed(running: Running, services: Services) -> None:
     )
 
 
-def test_a_storm_costs_two_polls(running: Running, services: Services) -> None:
-    """One at once, one after the gap, whatever came between; the second event counts them."""
+def test_a_trap_storm_costs_two_polls(running: Running, services: Services) -> None:
+    """One poll at once and one after the gap; the second event counts the traps between them."""
     trap(running.port, "127.0.0.1", *v2c())
     running.until(polls=1)
     for _ in range(4):
@@ -267,11 +269,11 @@ def test_a_storm_costs_two_polls(running: Running, services: Services) -> None:
     assert running.count["polls"] == 2
     assert running.count["accepted"] == 5
     assert running.count["coalesced"] == 3
-    assert told(services)[0].startswith("plain sent 4 x linkUp (interface 3)")
+    assert trap_events(services)[0].startswith("plain sent 4 x linkUp (interface 3)")
 
 
-def test_a_flood_starves_nobody(running: Running) -> None:
-    """Fifty thousand datagrams of strangers and of one who is known; a real one comes through at once."""
+def test_a_flood_does_not_delay_a_valid_trap(running: Running) -> None:
+    """Fifty thousand invalid datagrams, half of them from a known address."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as known,
@@ -292,10 +294,8 @@ def test_a_flood_starves_nobody(running: Running) -> None:
     assert running.count["malformed"] >= 1
 
 
-def test_a_device_that_is_added_is_heard_and_one_that_is_removed_is_not(
-    running: Running, services: Services
-) -> None:
-    """Without a restart."""
+def test_the_listener_follows_the_inventory(running: Running, services: Services) -> None:
+    """Devices are added and removed without a restart."""
     add(services, "new", OTHER, Community.from_text(COMMUNITY))
     wait_until(lambda: OTHER in running.listener.senders.by_address, "the new device")
     trap(running.port, OTHER, *v2c())
@@ -306,10 +306,10 @@ def test_a_device_that_is_added_is_heard_and_one_that_is_removed_is_not(
     running.until(unknown_sender=1)
 
 
-def test_a_redis_that_is_away_costs_no_poll(
+def test_a_redis_outage_costs_no_poll(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The listener says so once, keeps listening, and asks when it is back."""
+    """The outage is logged once; the poll is demanded at its end."""
     server = Valkey(tmp_path / "valkey")
     server.start()
     monkeypatch.setenv("POLLER_REDIS_URL", server.url)
@@ -323,21 +323,23 @@ def test_a_redis_that_is_away_costs_no_poll(
             trap(running.port, "127.0.0.1", *v2c())
             running.until(accepted=1)
             wait_until(
-                lambda: "trap_store_away" in [line["event"] for line in lines], "a word of it"
+                lambda: "trap_store_away" in [line["event"] for line in lines],
+                "the log line of the outage",
             )
             server.start()
             running.until(polls=1)
             wait_until(
-                lambda: "trap_store_back" in [line["event"] for line in lines], "the good news"
+                lambda: "trap_store_back" in [line["event"] for line in lines],
+                "the log line of its end",
             )
         assert [line["event"] for line in lines].count("trap_store_away") == 1
         assert len(urgent(services)) == 2
 
 
-def test_a_database_that_is_away_costs_only_what_nobody_can_check(
+def test_a_database_outage_leaves_only_unread_credentials_undecided(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is known stays known; a credential that was read lately still opens, another one is undecided."""
+    """Known senders and cached credentials still count; other traps are undecided."""
     trap(running.port, "127.0.0.1", *v2c())
     running.until(polls=1)
 
@@ -347,19 +349,25 @@ def test_a_database_that_is_away_costs_only_what_nobody_can_check(
     with structlog.testing.capture_logs() as lines:
         monkeypatch.setattr(inventory_feed, "version", away)
         monkeypatch.setattr(inventory_feed, "credentials", away)
-        wait_until(lambda: "trap_store_away" in [line["event"] for line in lines], "a word of it")
+        wait_until(
+            lambda: "trap_store_away" in [line["event"] for line in lines],
+            "the log line of the outage",
+        )
         trap(running.port, "127.0.0.1", *v2c())
         trap(running.port, "127.0.0.12", *v3("SHA", "AES"))
         running.until(accepted=2, undecided=1)
         monkeypatch.undo()
-        wait_until(lambda: "trap_store_back" in [line["event"] for line in lines], "the good news")
+        wait_until(
+            lambda: "trap_store_back" in [line["event"] for line in lines],
+            "the log line of its end",
+        )
         trap(running.port, "127.0.0.12", *v3("SHA", "AES"))
         running.until(accepted=3)
     assert [line["event"] for line in lines].count("trap_store_away") == 1
 
 
-def test_the_command_listens_until_it_is_told_to_stop(services: Services, free_port: int) -> None:
-    """A process of its own; its last counts are written before it goes."""
+def test_the_command_listens_until_it_is_stopped(services: Services, free_port: int) -> None:
+    """The process writes its last counts before it exits."""
     environment = {**os.environ, "POLLER_TRAP_PORT": str(free_port), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "poller", "traps"]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
@@ -375,10 +383,10 @@ def test_the_command_listens_until_it_is_told_to_stop(services: Services, free_p
     assert overview_reader.read(services.redis, services.keys).totals["traps_accepted"] == 1
 
 
-def test_a_wrong_place_to_listen_is_explained(
+def test_a_wrong_address_or_port_is_explained(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A port that is taken, an address that is not ours."""
+    """A port in use, and an address of another host."""
     with trap_socket.bind("127.0.0.1", 0) as taken:
         monkeypatch.setenv("POLLER_TRAP_PORT", str(taken.getsockname()[1]))
         assert main.run(["traps"]) == 2

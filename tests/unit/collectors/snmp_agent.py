@@ -1,4 +1,4 @@
-"""Just enough BER to answer SNMP requests, rightly or wrongly: for tests of what an agent may send."""
+"""BER for test agents: valid and invalid responses to SNMP requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device made of a dictionary, which changes as devices do: for what is remembered between polls."""
+"""A device made of a dictionary, which can change between polls as real devices do."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NUMBERS = [
 
 @dataclass
 class Device:
-    """Its interfaces by index; `clock` is its own, in seconds since it was made."""
+    """Interfaces by index. `clock` is the device's own, in seconds since its creation."""
 
     interfaces: dict[int, str] = field(default_factory=dict)
     clock: float = 1100.0
     booted: float = 0.0
     changed: float = 0.0  # ifTableLastChange, on the same clock
-    tells: bool = True  # it has ifTableLastChange
+    has_last_change: bool = True  # the device has ifTableLastChange
     object_id: str = ""
 
     def values(self) -> dict[str, Value]:
@@ -42,7 +42,7 @@ class Device:
             UPTIME: int((self.clock - self.booted) * 100),
             NUMBER: len(self.interfaces),
         }
-        if self.tells:
+        if self.has_last_change:
             rows[LAST_CHANGE] = int((self.changed - self.booted) * 100)
         if self.object_id:
             rows |= {"1.3.6.1.2.1.1.1.0": b"a device", "1.3.6.1.2.1.1.2.0": self.object_id}
@@ -64,13 +64,13 @@ class Device:
         self.changed = self.clock
 
     def reboot(self) -> None:
-        """It takes its time."""
+        """Restart, which takes five seconds."""
         self.clock += 5
         self.booted = self.changed = self.clock
 
 
 class Link:
-    """A link to it. It counts requests, by what was asked for; `rows` and `oids` are what an answer can hold."""
+    """Records the requested and the returned OIDs. `rows` and `oids` limit a response."""
 
     codec_only = False
     exact = False
@@ -84,38 +84,38 @@ class Link:
         self._most_rows, self._most_oids = (rows, oids) if bulk else (1, oids)
         self._bulk = bulk
         self.max_get_oids = 20 if bulk else 1
-        self.asked: list[str] = []
-        self.given: set[str] = set()
-        #: Subtrees about which it does not speak.
+        self.requested: list[str] = []
+        self.returned: set[str] = set()
+        #: Subtrees that do not answer.
         self.silent: tuple[str, ...] = ()
         self.multi_get_next = True
 
     async def handshake(self, retry: Retry) -> None: ...
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
-        self._hear(cursor)
+        self._receive(cursor)
         start = bisect.bisect_right(self._keys, oid.parse(cursor))
         after = self._sorted[start : start + min(repetitions, self._most_rows)]
         within = [row for row in after if oid.covers(root, row[0])]
-        self.given.update(name for name, _ in after)
+        self.returned.update(name for name, _ in after)
         if not after and not self._bulk:
             raise ErrorStatus(engine_protocol.NO_SUCH_NAME)
         return Page(within, ended=len(within) < len(after) or not after)
 
     async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
         for name in oids:
-            self._hear(name)
+            self._receive(name)
         if len(oids) > self._most_oids:
             raise ErrorStatus(engine_protocol.TOO_BIG)
         if not self._bulk and any(name not in self._values for name in oids):
             raise ErrorStatus(engine_protocol.NO_SUCH_NAME)
-        self.given.update(oids)
+        self.returned.update(oids)
         return [(name, self._values[name]) for name in oids if name in self._values]
 
     async def next_oids(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
         starts = [bisect.bisect_right(self._keys, oid.parse(name)) for name in oids]
         for name in oids:
-            self._hear(name)
+            self._receive(name)
         if not self.multi_get_next:
             raise NoReply("silence")
         if not self._bulk and max(starts) == len(self._sorted):
@@ -125,8 +125,8 @@ class Link:
             for start in starts[: self._most_oids]
         ]
 
-    def _hear(self, name: str) -> None:
-        self.asked.append(name)
+    def _receive(self, name: str) -> None:
+        self.requested.append(name)
         if any(oid.covers(root, name) for root in self.silent):
             raise NoReply("silence")
 

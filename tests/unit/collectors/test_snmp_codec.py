@@ -1,4 +1,4 @@
-"""Our own reading of SNMP: every type, what sloppy agents send, and nothing that makes it stumble."""
+"""The codec reads every type and known encoding faults; no octets make it fail otherwise."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read_value(encoded: bytes) -> Any:
         (b"\x82\x00", Missing.END_OF_VIEW),
     ],
 )
-def test_every_type_is_told_apart(encoded: bytes, value: Any) -> None:
+def test_every_type_has_its_class(encoded: bytes, value: Any) -> None:
     found = read_value(encoded)
     assert found == value
     assert type(found) is type(value)
@@ -64,19 +64,19 @@ def test_every_type_is_told_apart(encoded: bytes, value: Any) -> None:
         (
             element(0x41, b"\xff\xff\xff\xff"),
             2**32 - 1,
-        ),  # the zero that would keep it positive is missing
+        ),  # the leading zero is missing
         (element(0x41, b""), 0),
         (element(0x02, b""), 0),
         (element(0x40, b""), ""),  # no address
         (element(0x46, b"\xff" * 8), 2**64 - 1),
     ],
 )
-def test_what_sloppy_agents_mean_is_understood(encoded: bytes, value: Any) -> None:
+def test_known_encoding_faults_are_tolerated(encoded: bytes, value: Any) -> None:
     assert read_value(encoded) == value
 
 
 def test_a_counter_that_is_too_big_for_its_type_has_the_wider_one() -> None:
-    """Nobody may take it for one that wraps at 32 bits."""
+    """A counter of more than 32 bits does not wrap at 32 bits."""
     assert value_types.COUNTER_WIDTHS[type(read_value(integer(2**40, 0x41)))] == 64
 
 
@@ -91,7 +91,7 @@ def test_a_counter_that_is_too_big_for_its_type_has_the_wider_one() -> None:
         element(0x06, b""),
     ],
 )
-def test_what_has_no_meaning_is_malformed(encoded: bytes) -> None:
+def test_invalid_values_are_malformed(encoded: bytes) -> None:
     with pytest.raises(Malformed):
         read_value(encoded)
 
@@ -101,7 +101,7 @@ def test_what_has_no_meaning_is_malformed(encoded: bytes) -> None:
     [b"\x30\x00", b"\x30\x80", b"\x30\x9e" + oid("1.3.6"), sequence(oid("1.3.6")), b"\x05\x00"],
 )
 def test_a_row_that_is_no_pair_is_malformed(row: bytes) -> None:
-    """Some of these make the engine panic."""
+    """Some of these rows make gufo panic."""
     body = (
         element(2, b"\x01")
         + integer(0)
@@ -112,8 +112,8 @@ def test_a_row_that_is_no_pair_is_malformed(row: bytes) -> None:
         read(sequence(element(2, b"\x01"), octets(b"public"), element(0xA2, body)))
 
 
-def test_the_malformed_is_not_repeated() -> None:
-    """A datagram contains the community."""
+def test_an_error_text_does_not_quote_the_datagram() -> None:
+    """A datagram contains the community, which is a secret."""
     with pytest.raises(Malformed) as caught:
         read(response(b"s3cret", b"\x01", [(oid(SYS_NAME), b"\x99\x06s3cret")]))
     assert "s3cret" not in str(caught.value)
@@ -136,14 +136,16 @@ def test_the_error_and_the_id_are_read() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_octets_make_it_stumble(data: bytes) -> None:
-    """Read, or malformed; nothing else."""
+def test_random_octets_are_read_or_malformed(data: bytes) -> None:
+    """No other exception leaves the codec."""
     with contextlib.suppress(Malformed):
         read(data)
 
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=6))
-def test_nor_does_a_good_message_with_flipped_octets(changes: list[tuple[int, int]]) -> None:
+def test_a_valid_message_with_changed_octets_is_read_or_malformed(
+    changes: list[tuple[int, int]],
+) -> None:
     rows = [
         (oid(f"1.3.6.1.2.1.2.2.1.{column}.{row}"), integer(row, 0x41))
         for column in range(5)

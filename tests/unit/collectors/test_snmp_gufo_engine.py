@@ -23,7 +23,7 @@ def test_a_good_response_is_whole() -> None:
 
 @pytest.mark.parametrize("status", [1, 2, 5, 16])
 def test_the_error_status_is_read_from_the_head(status: int) -> None:
-    """The head is enough, and what a longer datagram left behind it does not count."""
+    """The head is enough, and octets of an earlier, longer datagram behind it do not count."""
     message = response(b"public", b"\x01\x02\x03\x04", [], status)
     assert gufo_engine.error_status(message, len(message)) == status
     assert gufo_engine.error_status(message + b"stale", len(message)) == status

@@ -1,4 +1,4 @@
-"""Several links for one poll: never more than allowed, and only where a poll lasts long."""
+"""A slow poll uses several links, never more than its limit."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from poller.collectors.snmp.read.walker import RetryPolicy, Walker
 from tests.unit.collectors.snmp_device import Link
 
 
-class Watched:
-    """Work that notes who does it, and how much of it goes on at a time."""
+class RecordedWork:
+    """Work that records its walkers, and how many of them run at a time."""
 
     def __init__(self) -> None:
         self.opened: list[int] = []
-        self.by: list[Walker] = []
-        self.now = self.most = 0
+        self.walkers: list[Walker] = []
+        self.running = self.max_running = 0
 
-    async def more(self, number: int) -> Walker:
+    async def open_walker(self, number: int) -> Walker:
         self.opened.append(number)
         return walker()
 
     async def act(self, walker: Walker, item: int) -> int:
-        self.by.append(walker)
-        self.now += 1
-        self.most = max(self.most, self.now)
+        self.walkers.append(walker)
+        self.running += 1
+        self.max_running = max(self.max_running, self.running)
         for _ in range(3):
             await asyncio.sleep(0)
-        self.now -= 1
+        self.running -= 1
         if item < 0:
             raise errors.DeviceTimeout("silence")
         return item * 10
@@ -44,54 +44,54 @@ def walker() -> Walker:
 
 def run(
     items: list[int], limit: int, slow: bool, more: Callable[[int], Awaitable[Walker]] | None = None
-) -> Watched:
-    async def work() -> Watched:
-        watched = Watched()
-        walkers = ParallelWalkers(walker(), more or watched.more, limit, slow)
-        assert await walkers.map(watched.act, items) == [item * 10 for item in items]
-        return watched
+) -> RecordedWork:
+    async def work() -> RecordedWork:
+        work_done = RecordedWork()
+        walkers = ParallelWalkers(walker(), more or work_done.open_walker, limit, slow)
+        assert await walkers.map(work_done.act, items) == [item * 10 for item in items]
+        return work_done
 
     return asyncio.run(work())
 
 
-def test_a_poll_that_lasted_long_shares_the_work() -> None:
-    """All but the first piece, which shows that somebody is there; results keep their order."""
-    watched = run(list(range(9)), limit=2, slow=True)
-    assert (watched.most, watched.opened) == (2, [1])
-    assert len(set(map(id, watched.by))) == 2
+def test_a_slow_poll_shares_its_work() -> None:
+    """The first item shows that the device responds; results keep their order."""
+    work_done = run(list(range(9)), limit=2, slow=True)
+    assert (work_done.max_running, work_done.opened) == (2, [1])
+    assert len(set(map(id, work_done.walkers))) == 2
 
 
-def test_one_that_does_not_uses_one_link() -> None:
-    watched = run(list(range(9)), limit=4, slow=False)
-    assert (watched.most, watched.opened) == (1, [])
+def test_a_fast_poll_uses_one_link() -> None:
+    work_done = run(list(range(9)), limit=4, slow=False)
+    assert (work_done.max_running, work_done.opened) == (1, [])
 
 
-def test_the_limit_holds() -> None:
-    assert run(list(range(30)), limit=3, slow=True).most == 3
-    assert run(list(range(30)), limit=1, slow=True).most == 1
+def test_the_number_of_links_stays_within_its_limit() -> None:
+    assert run(list(range(30)), limit=3, slow=True).max_running == 3
+    assert run(list(range(30)), limit=1, slow=True).max_running == 1
 
 
 def test_there_are_no_more_links_than_pieces_of_work() -> None:
     assert run([1, 2, 3], limit=8, slow=True).opened == [1]
 
 
-def test_where_no_other_link_can_be_had_one_does_it_all() -> None:
+def test_one_walker_does_all_work_if_no_other_link_opens() -> None:
     async def refused(number: int) -> Walker:
         raise errors.DeviceUnreachable("no more sockets")
 
-    assert run(list(range(9)), limit=2, slow=True, more=refused).most == 1
+    assert run(list(range(9)), limit=2, slow=True, more=refused).max_running == 1
 
 
-def test_an_error_ends_the_work_of_all() -> None:
-    """And nobody is left running when it is told."""
+def test_an_error_ends_the_work_of_all_walkers() -> None:
+    """No task is left when the error is raised."""
 
     async def work() -> tuple[int, int]:
-        watched = Watched()
+        work_done = RecordedWork()
         with pytest.raises(errors.DeviceTimeout):
-            await ParallelWalkers(walker(), watched.more, 2, slow=True).map(
-                watched.act, [1, 2, -1, 3, 4, 5, 6, 7]
+            await ParallelWalkers(walker(), work_done.open_walker, 2, slow=True).map(
+                work_done.act, [1, 2, -1, 3, 4, 5, 6, 7]
             )
-        return len(watched.by), len(asyncio.all_tasks())
+        return len(work_done.walkers), len(asyncio.all_tasks())
 
     started, tasks = asyncio.run(work())
     assert started < 8

@@ -1,4 +1,4 @@
-"""A poll that reads only numbers says the same as one that reads everything, whatever the device does meanwhile."""
+"""A poll that reads only numbers equals one that reads everything, after any change."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def new_memory(module_set: ModuleSet) -> TargetMemory:
 
 @dataclass
 class Poller:
-    """Polls one device again and again, as a worker does."""
+    """Polls one device repeatedly, as a worker does."""
 
     device: Device
     modules: tuple[str, ...] = MODULES
     memory: TargetMemory = field(default_factory=lambda: new_memory(ModuleSet(())))
     link: dict[str, Any] = field(default_factory=dict)
     refresh_s: float = REFRESH_S
-    #: What the modules mean; None: built-in ones.
+    #: The module set of every name; None: the built-in ones.
     select: ModuleSet | None = field(default=None, init=False)
 
     def choose(self, object_id: str, descr: str) -> tuple[str, ...]:
-        self.asked_for = (object_id, descr)
+        self.identity = (object_id, descr)
         return ("system", "if_mib") if object_id.endswith(".1") else ("system",)
 
-    def poll(self, silent: tuple[str, ...] = (), deaf: bool = False) -> dict[Any, float]:
+    def poll(self, silent: tuple[str, ...] = (), no_probes: bool = False) -> dict[Any, float]:
         self.last = Link(self.device.values(), **self.link)
-        self.last.silent, self.last.multi_get_next = silent, not deaf
+        self.last.silent, self.last.multi_get_next = silent, not no_probes
         self.result = asyncio.run(self._poll())
         self.memory.sizes.end_poll()
         (readings,) = [item for item in self.result.items if isinstance(item, api.ReadingSet)]
@@ -64,7 +64,7 @@ class Poller:
         now = asyncio.get_running_loop().time()
         walker = Walker(self.last, RetryPolicy(0.01, 0, now + 60), self.memory.sizes, "it")
 
-        async def nobody(number: int) -> Walker:
+        async def open_walker(number: int) -> Walker:
             raise AssertionError(number)
 
         clock = self.device.clock
@@ -73,12 +73,12 @@ class Poller:
         )
         period = change_detection.refresh_period(clock, self.refresh_s, 7)
         return await poll_read.read(
-            ParallelWalkers(walker, nobody, 1), wanted, self.memory, clock, period
+            ParallelWalkers(walker, open_walker, 1), wanted, self.memory, clock, period
         )
 
     def reads_texts(self) -> bool:
         return any(
-            name.startswith(tuple(f"{column}." for column in TEXTS)) for name in self.last.given
+            name.startswith(tuple(f"{column}." for column in TEXTS)) for name in self.last.returned
         )
 
 
@@ -101,8 +101,8 @@ AGENTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("count", [0, 1, 2, 4, 9, 33])
-def test_the_second_poll_says_what_the_first_says(count: int, agent: dict[str, Any]) -> None:
-    """On the very same series, with numbers of now, however little the agent puts in an answer."""
+def test_a_repeat_poll_equals_a_first_poll(count: int, agent: dict[str, Any]) -> None:
+    """Same series object, current numbers, whatever size of response the agent allows."""
     poller = Poller(device(count), link=agent)
     poller.poll()
     first = poller.series
@@ -113,14 +113,14 @@ def test_the_second_poll_says_what_the_first_says(count: int, agent: dict[str, A
 
 
 @pytest.mark.parametrize("count", [4, 60])
-def test_it_asks_for_less(count: int) -> None:
+def test_a_repeat_poll_requests_less(count: int) -> None:
     poller = Poller(device(count))
     poller.poll()
-    requests, given = len(poller.last.asked), len(poller.last.given)
+    requests, given = len(poller.last.requested), len(poller.last.returned)
     for _ in range(5):
         poller.device.clock += 60
         poller.poll()
-    assert len(poller.last.given) < given
+    assert len(poller.last.returned) < given
     assert poller.memory.shortcut is not None
     assert len(poller.memory.shortcut.route.ranges) < requests
 
@@ -131,20 +131,20 @@ def test_long_columns_of_texts_are_skipped() -> None:
     assert poller.reads_texts()
     poller.poll()
     assert (
-        sum(name.startswith(f"{X_TABLE}.18.") for name in poller.last.given) <= 1
+        sum(name.startswith(f"{X_TABLE}.18.") for name in poller.last.returned) <= 1
     )  # one shows a column's end
 
 
 def test_with_refresh_0_everything_is_read_every_time() -> None:
     poller = Poller(device(4), refresh_s=0)
     poller.poll()
-    given = poller.last.given
+    given = poller.last.returned
     poller.poll()
-    assert poller.last.given == given
+    assert poller.last.returned == given
 
 
-def test_a_name_that_nobody_tells_of_is_noticed_at_the_refresh() -> None:
-    """Not before where it is skipped; but never later."""
+def test_a_new_name_without_a_signal_is_read_at_the_refresh() -> None:
+    """The column is skipped until then, and never longer."""
     poller = Poller(device(100))
     poller.poll()
     poller.device.interfaces[3] = "uplink"
@@ -152,8 +152,8 @@ def test_a_name_that_nobody_tells_of_is_noticed_at_the_refresh() -> None:
     assert poller.poll() == cold(poller.device)
 
 
-def test_targets_refresh_at_different_moments() -> None:
-    """A thousand of them: none is older than the limit, and in no second there are many."""
+def test_targets_refresh_at_different_instants() -> None:
+    """Of a thousand targets at most six refresh in the same second, and all within the period."""
     moments = [
         next(
             s
@@ -185,20 +185,20 @@ def replace(made: Device) -> None:
 
 
 def reboot_reshuffled(made: Device) -> None:
-    """The same indexes, other names behind them."""
+    """Restart with the same indexes and other names."""
     made.interfaces = dict(zip(made.interfaces, reversed(made.interfaces.values()), strict=True))
     made.reboot()
 
 
-@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize("has_last_change", [True, False])
 @pytest.mark.parametrize("change", [add, add_first, remove, replace, reboot_reshuffled])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_change_that_can_be_seen_is_seen_in_the_same_poll(
-    change: Any, tells: bool, agent: dict[str, Any]
+def test_a_detectable_change_is_detected_in_the_same_poll(
+    change: Any, has_last_change: bool, agent: dict[str, Any]
 ) -> None:
-    """With and without the agent's word that its interfaces are others."""
+    """With and without ifTableLastChange."""
     for count in (3, 20):
-        poller = Poller(device(count, tells=tells), link=agent)
+        poller = Poller(device(count, has_last_change=has_last_change), link=agent)
         poller.poll()
         poller.device.clock += 60
         poller.poll()
@@ -223,11 +223,11 @@ STEPS = st.lists(
 
 @settings(max_examples=60)
 @given(STEPS, st.sampled_from(AGENTS), st.integers(0, 12), st.booleans())
-def test_whatever_happens_a_poll_says_what_a_first_poll_says(
-    steps: list[tuple[str, int, float]], agent: dict[str, Any], count: int, tells: bool
+def test_after_any_change_a_poll_equals_a_first_poll(
+    steps: list[tuple[str, int, float]], agent: dict[str, Any], count: int, has_last_change: bool
 ) -> None:
-    """But for names changed without a sign, which may be those of the last refresh; after it they are right again."""
-    poller = Poller(device(count, tells=tells), link=agent)
+    """Only names that changed without a signal may be old, until the next refresh."""
+    poller = Poller(device(count, has_last_change=has_last_change), link=agent)
     poller.poll()
     behind: int | None = None  # the refresh period in which names were changed without a sign
     for step, index, wait_s in steps:
@@ -239,7 +239,7 @@ def test_whatever_happens_a_poll_says_what_a_first_poll_says(
         told = (
             made.booted != booted
             or set(made.interfaces) != set(before)
-            or (tells and made.changed != changed)
+            or (has_last_change and made.changed != changed)
         )
         if made.interfaces != before and not told:
             behind = period
@@ -279,8 +279,8 @@ def _numbers(found: dict[Any, float]) -> list[tuple[str, str, float]]:
 
 
 @pytest.mark.parametrize("count", [1, 4, 30])
-def test_a_table_that_falls_silent_costs_only_itself(count: int) -> None:
-    """The rest keeps its series; when the table is back, so are all series."""
+def test_a_silent_table_costs_only_its_own_series(count: int) -> None:
+    """The other series stay; all series are back with the table."""
     poller = Poller(device(count))
     whole = poller.poll()
     before = poller.series
@@ -299,8 +299,8 @@ def test_a_table_that_falls_silent_costs_only_itself(count: int) -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_names_from_before_a_restart_are_not_those_of_today(gone: bool) -> None:
-    """The table of names keeps silent when the device is back: better no name than another interface's."""
+def test_names_from_before_a_restart_are_not_used(gone: bool) -> None:
+    """The table of names is silent after the restart: no name is better than a wrong one."""
     poller = Poller(device(4))
     poller.poll()
     poller.device.clock += 60
@@ -323,10 +323,10 @@ def test_names_from_before_a_restart_are_not_those_of_today(gone: bool) -> None:
 @pytest.mark.parametrize("count", [1, 30])
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("silent", ["1.3.6.1.2.1.2", "1.3.6.1.2.1.31.1.1"])
-def test_what_falls_silent_may_be_what_is_asked_for_first(
+def test_a_silent_table_may_be_the_first_request(
     count: int, agent: dict[str, Any], silent: str
 ) -> None:
-    """The shortcut's first request gets no answer, and yet the device is there."""
+    """The route's first request times out although the device responds to others."""
     poller = Poller(device(count), link=agent)
     poller.poll()
     poller.device.clock += 60
@@ -337,12 +337,12 @@ def test_what_falls_silent_may_be_what_is_asked_for_first(
     assert ("sysUpTime", ()) in found
 
 
-def test_a_device_that_is_gone_is_asked_once_more_and_no_longer() -> None:
+def test_an_unreachable_device_gets_one_more_request() -> None:
     poller = Poller(device(4))
     poller.poll()
     with pytest.raises(api.DeviceTimeout, match="no answer from it"):
         poller.poll(silent=("1",))
-    assert len(poller.last.asked) == 2
+    assert len(poller.last.requested) == 2
 
 
 ALARMS, LEVELS, GROUP = "1.3.6.1.4.1.9.5.1", "1.3.6.1.4.1.9.7.1", "1.3.6.1.4.1.9.8"
@@ -363,7 +363,7 @@ SPARSE = {
 
 @dataclass
 class Sparse(Device):
-    """Besides its interfaces it has what comes and goes."""
+    """A device with rows that come and go, besides its interfaces."""
 
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -393,10 +393,10 @@ class SparsePoller(Poller):
         {f"{GROUP}.1.0": 1, f"{GROUP}.2.0": 2},
     ],
 )
-def test_the_first_row_of_an_empty_table_is_seen_in_the_same_poll(
+def test_the_first_row_of_an_empty_table_is_detected_in_the_same_poll(
     walk: tuple[str, ...], agent: dict[str, Any], come: dict[str, Any]
 ) -> None:
-    """An alarm, the first tunnel, a subagent that is back: also where nothing of that table was there before."""
+    """An alarm, the first tunnel, a subagent that is back: the table had no row before."""
     for more in ({"1.3.6.1.4.1.9.6.1.0": 1}, {f"{LEVELS}.1.3": 1}):
         poller = SparsePoller(
             Sparse({1: "eth1", 2: "eth2"}, more=dict(more)), link=agent, walk=walk
@@ -413,7 +413,7 @@ def test_the_first_row_of_an_empty_table_is_seen_in_the_same_poll(
 
 @dataclass
 class Busy(Device):
-    """It calls the first column of ifXTable the end of it while it has no time."""
+    """While busy, the device ends ifXTable after its first column."""
 
     busy: bool = False
 
@@ -427,7 +427,7 @@ class Busy(Device):
 
 
 def test_a_table_that_was_cut_short_once_is_whole_in_the_next_poll() -> None:
-    """Nothing failed, so that is what there is; but what is less than before is looked at once more."""
+    """No request failed, but a smaller result than before is read in full once more."""
     poller = Poller(Busy({n: f"eth{n}" for n in range(1, 31)}))
     whole = set(poller.poll())
     for busy in (False, True, False, False, False):
@@ -440,22 +440,22 @@ def test_a_table_that_was_cut_short_once_is_whole_in_the_next_poll() -> None:
     assert poller.memory.shortcut is not None
 
 
-def test_an_agent_that_does_not_look_ahead_is_asked_again_at_the_next_refresh() -> None:
-    """What it says besides counts, and nothing is lost but time."""
+def test_an_agent_that_ignores_probes_is_probed_again_at_the_next_refresh() -> None:
+    """Its other responses still count."""
     poller = SparsePoller(Sparse({1: "eth1"}))
     poller.poll()
     expected = SparsePoller(poller.device).poll()
-    assert poller.poll(deaf=True) == expected
-    asked = len(poller.last.asked)
-    assert poller.poll(deaf=True) == expected
-    assert len(poller.last.asked) < asked
+    assert poller.poll(no_probes=True) == expected
+    asked = len(poller.last.requested)
+    assert poller.poll(no_probes=True) == expected
+    assert len(poller.last.requested) < asked
     poller.device.more[f"{ALARMS}.2.1"] = 1
     poller.device.clock += REFRESH_S
     assert poller.poll() == SparsePoller(poller.device).poll()
 
 
 def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
-    """Each column is a walk of its own the first time; then one is walked, and the rest come in GETs."""
+    """The first poll walks each column; later ones walk one column and get the others."""
     columns = [f"{TABLE}.{n}" for n in (10, 13, 14, 16, 19, 20)]
     metrics = [
         {
@@ -493,23 +493,21 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
     assert requests[2] <= 3
 
 
-def test_modules_are_chosen_by_what_the_device_is_and_not_asked_for_again() -> None:
-    """Nothing of it is asked for by polls that follow."""
+def test_modules_are_chosen_by_the_identity_of_the_device() -> None:
+    """Later polls do not request the identity again."""
     poller = Poller(device(4, object_id="1.3.6.1.4.1.9.1"), modules=())
     assert poller.poll() == cold(poller.device)
-    assert poller.asked_for == ("1.3.6.1.4.1.9.1", "a device")
+    assert poller.identity == ("1.3.6.1.4.1.9.1", "a device")
     poller.device.clock += 60
     poller.poll()
-    assert SYS_OBJECT_ID not in poller.last.asked
+    assert SYS_OBJECT_ID not in poller.last.requested
 
 
 @pytest.mark.parametrize(
     ("refresh_s", "wait_s"), [(REFRESH_S, 0), (REFRESH_S, REFRESH_S), (0, 3600)]
 )
-def test_a_device_that_became_another_one_gets_other_modules(
-    refresh_s: float, wait_s: float
-) -> None:
-    """At once after a restart; without one, at the refresh, and where there is none within an hour."""
+def test_a_replaced_device_gets_other_modules(refresh_s: float, wait_s: float) -> None:
+    """At once after a restart, otherwise at the refresh, or within an hour if there is none."""
     poller = Poller(device(4, object_id="1.3.6.1.4.1.9.2"), modules=(), refresh_s=refresh_s)
     poller.poll()
     poller.device.object_id = "1.3.6.1.4.1.9.1"

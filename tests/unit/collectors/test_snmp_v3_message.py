@@ -1,4 +1,4 @@
-"""SNMPv3 messages: keys as the RFC has them, and nothing believed that somebody touched."""
+"""SNMPv3 messages: keys as in the RFC, and no changed message is authentic."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def sealed(made: Keys, flags: int = v3_message.LEVEL) -> bytes:
 
 
 @pytest.mark.parametrize(("auth", "priv"), list(product(AUTHS, PRIVS)))
-def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
-    """In every combination, and the contents are not to be seen from outside."""
+def test_a_sealed_message_is_opened(auth: str, priv: str) -> None:
+    """Every combination of protocols; the contents do not appear in the message."""
     made = keys(auth, priv)
     message = sealed(made)
     envelope = v3_message.parse(message, len(message))
@@ -60,8 +60,8 @@ def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
 @pytest.mark.parametrize(
     "clock", [Clock(0, 0), Clock(1, 127), Clock(300, 86_400), Clock(2**31 - 1, 2**31 - 1)]
 )
-def test_the_usual_answer_is_known_at_a_glance(auth: str, clock: Clock) -> None:
-    """And its digest found; a report, or somebody else's answer, is looked at more closely."""
+def test_the_digest_of_a_usual_response_is_found(auth: str, clock: Clock) -> None:
+    """A report, and a response to another user, have another form: the full parser reads them."""
     made = keys(auth)
     prefix = v3_message.response_prefix(ENGINE, b"user", made)
     message = v3_message.seal(ANSWER, b"user", ENGINE, clock, made, 2**31 - 1, v3_message.LEVEL)
@@ -77,14 +77,14 @@ def test_the_usual_answer_is_known_at_a_glance(auth: str, clock: Clock) -> None:
     assert not v3_message.find_digest(message[: at + 3] + bytes(100), prefix)
 
 
-def test_the_two_ways_to_long_keys_differ() -> None:
+def test_the_two_key_extensions_differ() -> None:
     assert keys("SHA", "AES256").priv != keys("SHA", "AES256C").priv
     assert keys("SHA", "AES256").priv[:20] == keys("SHA", "AES256C").priv[:20]
 
 
 @given(at=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_nothing_that_was_touched_is_authentic(at: int, bit: int) -> None:
-    """Any one bit of it."""
+def test_a_changed_message_is_not_authentic(at: int, bit: int) -> None:
+    """A single changed bit is enough."""
     made = keys()
     message = bytearray(sealed(made))
     message[at % len(message)] ^= 1 << bit
@@ -111,7 +111,7 @@ def test_a_message_without_a_digest_is_not_authentic() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_octets_make_it_stumble(data: bytes) -> None:
+def test_random_octets_are_read_or_malformed(data: bytes) -> None:
     try:
         envelope = v3_message.parse(data, len(data))
         v3_message.is_authentic(data, len(data), envelope, keys())
@@ -121,7 +121,9 @@ def test_no_octets_make_it_stumble(data: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4))
-def test_nor_does_a_message_with_flipped_octets(changes: list[tuple[int, int]]) -> None:
+def test_a_sealed_message_with_changed_octets_is_read_or_malformed(
+    changes: list[tuple[int, int]],
+) -> None:
     spoiled = bytearray(sealed(keys("MD5", "DES")))
     for at, octet in changes:
         spoiled[at % len(spoiled)] = octet
@@ -132,8 +134,8 @@ def test_nor_does_a_message_with_flipped_octets(changes: list[tuple[int, int]]) 
         pass
 
 
-def test_a_clock_goes_on_by_itself() -> None:
-    """No need to ask the agent again while it runs as ours does."""
+def test_the_agents_clock_advances_with_ours() -> None:
+    """No request is needed to know the time of an agent."""
     state = UsmState("user", Passwords())
     state.set_clock(Clock(3, 1000), now=50.0)
     assert state.clock_at(75.9) == Clock(3, 1025)
@@ -143,6 +145,8 @@ def test_no_secret_is_printed() -> None:
     secret = Passwords("SHA", b"s3cret-auth", "AES", b"s3cret-priv")
     state = UsmState("user", secret)
     state.set_engine(ENGINE)
-    printed = f"{secret!r} {secret} {state!r} {state} {state.keys!r} {state.keys} {dataclasses.fields(state)!r}"
+    printed = " ".join(
+        f"{item!r} {item}" for item in (secret, state, state.keys, dataclasses.fields(state))
+    )
     assert "s3cret" not in printed
     assert state.keys.auth.hex() not in printed

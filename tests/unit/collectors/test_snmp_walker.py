@@ -1,4 +1,4 @@
-"""The guard, on an agent made of a dictionary: retries, loops, sizes, deadlines."""
+"""The walker on an agent made of a list: retries, loops, sizes, deadlines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TREE: list[Row] = [(f"{ROOT}.{i}", i) for i in range(1, 101)]
 
 
 class Agent:
-    """Answers from a list of rows; `trouble` is asked before each answer and may raise."""
+    """Answers from a list of rows; `trouble` is called before each response and may raise."""
 
     max_get_oids = 20
     codec_only = False
@@ -39,24 +39,24 @@ class Agent:
     ) -> None:
         self.rows = rows
         self.trouble = trouble or (lambda asked: None)
-        self.asked: list[int] = []
+        self.requested: list[int] = []
         self.waits: list[float] = []
 
     async def handshake(self, retry: Retry) -> None: ...
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
-        self._hear(repetitions, wait_s)
+        self._receive(repetitions, wait_s)
         key = [int(part) for part in cursor.split(".")]
         after = [row for row in self.rows if [int(part) for part in row[0].split(".")] > key]
         page = after[:repetitions]
         return Page(page, ended=len(page) < repetitions)
 
     async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
-        self._hear(len(oids), wait_s)
+        self._receive(len(oids), wait_s)
         return [row for row in self.rows if row[0] in oids]
 
-    def _hear(self, asked: int, wait_s: float) -> None:
-        self.asked.append(asked)
+    def _receive(self, asked: int, wait_s: float) -> None:
+        self.requested.append(asked)
         self.waits.append(wait_s)
         self.trouble(asked)
 
@@ -87,7 +87,7 @@ def walk(agent: Agent, **more: int) -> Walked:
 
 
 def times(count: int, error: Exception) -> Callable[[int], None]:
-    """Raise the first `count` times, then be quiet."""
+    """Raise the error the first `count` times."""
     left = [count]
 
     def trouble(asked: int) -> None:
@@ -112,69 +112,71 @@ def test_a_walk_reads_every_row_once() -> None:
     assert walked.rows == TREE
 
 
-def test_a_leaf_is_got() -> None:
-    """A walk of exactly one scalar's OID finds nothing beneath it and asks for it."""
+def test_a_walk_of_a_scalar_returns_the_scalar() -> None:
+    """A walk of a scalar's OID finds nothing beneath it, so a GET follows."""
     assert walk(Agent([(ROOT, 7)])).rows == [(ROOT, 7)]
 
 
-def test_an_unanswered_request_is_tried_again_with_more_patience() -> None:
+def test_each_retry_waits_longer() -> None:
     agent = Agent(trouble=times(2, NoReply("silence")))
     assert walk(agent).rows == TREE
     assert agent.waits[:3] == pytest.approx([1.0, 1.5, 2.25])
 
 
-def test_silence_says_who_and_how_often() -> None:
-    """And gives the probable causes; nothing is sent after the last try."""
+def test_a_timeout_names_the_agent_and_the_number_of_tries() -> None:
+    """The error gives the probable causes; nothing is sent after the last attempt."""
     agent = Agent(trouble=times(99, NoReply("silence")))
     error = walk(agent).error
     assert isinstance(error, errors.DeviceTimeout)
     assert str(error).startswith(
         "no answer from 10.0.0.1 port 161 (3 tries in 0.0 s) (wrong credential"
     )
-    assert len(agent.asked) == 3
+    assert len(agent.requested) == 3
 
 
-def test_no_try_begins_after_the_deadline() -> None:
+def test_no_attempt_starts_after_the_deadline() -> None:
     agent = Agent(trouble=times(99, NoReply("silence")))
     error = run(agent, lambda w: w.walk(ROOT), budget_s=0).error
     assert isinstance(error, errors.DeviceTimeout)
-    assert agent.asked == []
+    assert agent.requested == []
 
 
-def test_silence_in_the_middle_asks_for_less() -> None:
-    """An answer too big for the way back looks like silence."""
+def test_a_timeout_within_a_walk_shrinks_the_request() -> None:
+    """A response that is too big for the path looks like a timeout."""
     agent = Agent()
     agent.trouble = lambda asked: (
-        bigger_than(12, NoReply("lost"))(asked) if len(agent.asked) > 1 else None
+        bigger_than(12, NoReply("lost"))(asked) if len(agent.requested) > 1 else None
     )
     assert walk(agent).rows == TREE
-    assert agent.asked[:4] == [50, 50, 25, 12]
+    assert agent.requested[:4] == [50, 50, 25, 12]
 
 
-def test_rows_cut_off_by_silence_are_dropped() -> None:
-    """A table cut off anywhere would be another shape every time."""
+def test_rows_before_a_timeout_are_dropped() -> None:
+    """A table that is cut off at any row would be a new shape every time."""
     agent = Agent()
-    agent.trouble = lambda asked: times(9, NoReply("lost"))(asked) if len(agent.asked) > 1 else None
+    agent.trouble = lambda asked: (
+        times(9, NoReply("lost"))(asked) if len(agent.requested) > 1 else None
+    )
     walked = walk(agent)
     assert walked.rows == []
     assert "stopped answering" in str(walked.error)
 
 
 @pytest.mark.parametrize("error", [Garbled("cut off"), ErrorStatus(engine_protocol.TOO_BIG)])
-def test_answers_that_do_not_fit_are_asked_for_in_pieces(error: Exception) -> None:
+def test_responses_that_do_not_fit_are_requested_in_pieces(error: Exception) -> None:
     agent = Agent(trouble=bigger_than(7, error))
     assert walk(agent).rows == TREE
-    assert max(agent.asked[3:]) <= 7
+    assert max(agent.requested[3:]) <= 7
 
 
-def test_garbage_whatever_we_ask_for_is_a_protocol_error() -> None:
+def test_garbage_at_every_size_is_a_protocol_error() -> None:
     walked = walk(Agent(trouble=bigger_than(0, Garbled("rubbish"))))
     assert isinstance(walked.error, errors.DeviceProtocolError)
 
 
 class Looping(Agent):
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
-        self._hear(repetitions, wait_s)
+        self._receive(repetitions, wait_s)
         return Page([(f"{ROOT}.1", 1), (f"{ROOT}.2", 2)], ended=False)
 
 
@@ -183,13 +185,13 @@ def test_a_loop_is_stopped_and_the_rows_before_it_stay() -> None:
     walked = walk(agent)
     assert isinstance(walked.error, errors.DeviceProtocolError)
     assert "repeats itself" in str(walked.error)
-    assert len(agent.asked) == 2
+    assert len(agent.requested) == 2
     assert dict(walked.rows) == {f"{ROOT}.1": 1, f"{ROOT}.2": 2}
 
 
 class Endless(Agent):
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
-        self._hear(repetitions, wait_s)
+        self._receive(repetitions, wait_s)
         start = int(cursor.rpartition(".")[2]) if cursor != ROOT else 0
         return Page([(f"{ROOT}.{start + i}", 0) for i in range(1, repetitions + 1)], ended=False)
 
@@ -202,9 +204,11 @@ def test_an_endless_table_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_error_status_keeps_the_rows_before_it() -> None:
-    """As snmp_exporter keeps them, but we say that something is missing."""
+    """snmp_exporter keeps these rows, too; here the error is reported with them."""
     agent = Agent()
-    agent.trouble = lambda asked: times(1, ErrorStatus(5))(asked) if len(agent.asked) > 1 else None
+    agent.trouble = lambda asked: (
+        times(1, ErrorStatus(5))(asked) if len(agent.requested) > 1 else None
+    )
     walked = walk(agent)
     assert len(walked.rows) == 50
     assert str(walked.error) == f"the agent answered genErr at {ROOT}.50"
@@ -213,7 +217,9 @@ def test_an_error_status_keeps_the_rows_before_it() -> None:
 def test_no_such_name_ends_a_walk_of_version_1() -> None:
     agent = Agent()
     agent.trouble = lambda asked: (
-        times(1, ErrorStatus(engine_protocol.NO_SUCH_NAME))(asked) if len(agent.asked) > 1 else None
+        times(1, ErrorStatus(engine_protocol.NO_SUCH_NAME))(asked)
+        if len(agent.requested) > 1
+        else None
     )
     walked = walk(agent)
     assert walked.error is None
@@ -228,7 +234,7 @@ def test_a_refusal_is_the_credentials_fault(status: int) -> None:
 
 
 def test_scalars_are_split_when_one_spoils_the_request() -> None:
-    """SNMPv1 refuses a whole GET for one missing OID; a reply may be too big."""
+    """SNMPv1 fails a whole GET for one absent OID; a response may be too big."""
     oids = [row[0] for row in TREE[:8]]
 
     class Fussy(Agent):
@@ -247,7 +253,7 @@ class Disordered(Agent):
     """Answers one row at a time, in the order of its list."""
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
-        self._hear(repetitions, wait_s)
+        self._receive(repetitions, wait_s)
         order = [oid for oid, _ in self.rows]
         at = order.index(cursor) + 1 if cursor in order else 0
         return Page(self.rows[at : at + 1], ended=at >= len(self.rows))
@@ -255,7 +261,7 @@ class Disordered(Agent):
 
 @pytest.mark.parametrize("allowed", [False, True])
 def test_rows_out_of_order_are_read_where_the_module_allows_it(allowed: bool) -> None:
-    """allow_nonincreasing_oids; without it, that is a loop."""
+    """Without allow_nonincreasing_oids a decreasing OID is a loop."""
     rows: list[Row] = [(f"{ROOT}.{i}", i) for i in (1, 3, 2, 4)]
 
     walked = walk(Disordered(rows), allow_disorder=allowed)
@@ -263,8 +269,8 @@ def test_rows_out_of_order_are_read_where_the_module_allows_it(allowed: bool) ->
     assert [value for _, value in walked.rows] == ([1, 3, 2, 4] if allowed else [1, 3, 2])
 
 
-def test_a_loop_is_a_loop_also_where_rows_may_be_out_of_order() -> None:
-    """A row that comes again ends the walk."""
+def test_a_repeated_row_is_a_loop_even_if_disorder_is_allowed() -> None:
+    """The repeated row ends the walk."""
     rows: list[Row] = [(f"{ROOT}.{i}", i) for i in (1, 3, 2, 1)]
 
     walked = walk(Disordered(rows), allow_disorder=True)

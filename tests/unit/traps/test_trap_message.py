@@ -1,4 +1,4 @@
-"""Datagrams that are notifications are read; whatever else comes is refused, and nothing of it is believed."""
+"""Notifications are read; every other datagram is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IF_INDEX = (1, 3, 6, 1, 2, 1, 2, 2, 1, 1, 3)
 
 
 def v2c(trap: tuple[int, ...], community: str = "public", inform: bool = False) -> bytes:
-    """A trap as an agent sends it, with the interface it is about."""
+    """A trap as an agent sends it, with an interface index."""
     pdu = V2C.InformRequestPDU() if inform else V2C.SNMPv2TrapPDU()
     V2C.apiTrapPDU.set_defaults(pdu)
     variables = [
@@ -66,8 +66,8 @@ def read(datagram: bytes, credential: Community | SnmpV3 = PUBLIC) -> Notificati
         ((1, 3, 6, 1, 6, 3, 1, 1, 5, 99), "1.3.6.1.6.3.1.1.5.99"),
     ],
 )
-def test_a_v2c_trap_says_what_happened_and_where(trap: tuple[int, ...], name: str) -> None:
-    """Standard ones by their names."""
+def test_a_v2c_trap_gives_its_name_and_interface(trap: tuple[int, ...], name: str) -> None:
+    """Standard traps have names, other traps their OID."""
     assert read(v2c(trap)) == Notification(name, 3)
 
 
@@ -75,13 +75,13 @@ def test_a_v2c_trap_says_what_happened_and_where(trap: tuple[int, ...], name: st
     ("generic", "specific", "name"),
     [(0, 0, "coldStart"), (2, 0, "linkDown"), (3, 7, "linkUp"), (6, 17, "1.3.6.1.4.1.9999.0.17")],
 )
-def test_a_v1_trap_has_its_own_numbers(generic: int, specific: int, name: str) -> None:
+def test_a_v1_trap_gets_its_v2c_name(generic: int, specific: int, name: str) -> None:
     """Enterprise traps become the OID that v2c would give them."""
     assert read(v1(generic, specific)).name == name
 
 
 def test_only_an_inform_is_answered_and_with_its_own_content() -> None:
-    """The sender recognises its request id."""
+    """The acknowledgement keeps the request id."""
     asked = v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3), inform=True)
     answer = trap_message.parse_community_trap(asked, 1).acknowledgement()
     assert answer is not None
@@ -94,7 +94,7 @@ def test_only_an_inform_is_answered_and_with_its_own_content() -> None:
 
 @pytest.mark.parametrize("community", ["Public", "", "publi", "public2"])
 def test_another_community_is_refused(community: str) -> None:
-    """However similar."""
+    """Similar communities are refused as well."""
     with pytest.raises(Refused):
         read(v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3), community))
 
@@ -105,8 +105,8 @@ def test_a_credential_of_another_version_opens_nothing() -> None:
         read(v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)), SnmpV3(username="public"))
 
 
-def test_a_request_is_no_notification() -> None:
-    """Somebody asks us: we are nobody's agent."""
+def test_a_request_is_malformed() -> None:
+    """The listener is no agent, so it answers no GET."""
     pdu = V2C.GetRequestPDU()
     V2C.apiPDU.set_defaults(pdu)
     with pytest.raises(Malformed):
@@ -126,14 +126,14 @@ def test_a_request_is_no_notification() -> None:
     ],
     ids=["huge", "deep", "short", "cut", "nothing"],
 )
-def test_lengths_that_lie_are_no_notification(lie: bytes) -> None:
-    """Longer than any memory, deeper than any stack, or not there at all."""
+def test_false_lengths_are_malformed(lie: bytes) -> None:
+    """Lengths beyond memory, nesting beyond the stack, and missing octets."""
     with pytest.raises(Malformed):
         read(lie)
 
 
-def test_whatever_comes_is_read_or_refused() -> None:
-    """Cut, flipped and random bytes: one of our answers, every time."""
+def test_changed_datagrams_are_read_or_refused() -> None:
+    """No other exception leaves the decoder for cut, flipped and random octets."""
     randomness = random.Random(7)
     samples = [v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)), v1(2), v1(6, 1)]
     opened = refused = 0

@@ -1,4 +1,4 @@
-"""SNMPv3 notifications: two that snmptrap really sent are opened with the right passwords, and by nothing else."""
+"""SNMPv3 traps that snmptrap sent are opened with the right passwords only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from poller.traps import v3_traps
 from poller.traps.engine_clocks import EngineClocks
 from poller.traps.trap_message import Malformed, Notification, Refused, Replayed
 
-#: snmptrap -v 3 -e 0x80001f88aa -u mon -a SHA -A authpass123 ... 1.3.6.1.6.3.1.1.5.3 1.3.6.1.2.1.2.2.1.1.3 i 3
+#: snmptrap -v 3 -e 0x80001f88aa -u mon -a SHA -A authpass123 ...
+#:   1.3.6.1.6.3.1.1.5.3 1.3.6.1.2.1.2.2.1.1.3 i 3
 ENCRYPTED = bytes.fromhex(
     "3081a9020103301102045dbe0de1020300ffe3040103020103042e302c040580001f88aa020101020350d86604036d6f6e040c35b4b6cb7e"
     "d672a5f6c5cfff04083b1dd0da3e4218f904614c7fbd0d2e0585d1676f6b16b8252b0657622a9c6f7feb26a04e7edb8e978d6463f19559b17f"
@@ -44,8 +45,8 @@ def changed(**fields: str | None) -> SnmpV3:
 
 
 @pytest.mark.parametrize("datagram", [ENCRYPTED, SIGNED], ids=["authPriv", "authNoPriv"])
-def test_a_real_one_is_opened(datagram: bytes) -> None:
-    """A signature is enough, also where the device could encrypt."""
+def test_a_trap_of_net_snmp_is_opened(datagram: bytes) -> None:
+    """A signature is enough, even if the credential has a privacy password."""
     assert read(datagram) == Notification("linkDown", 3)
 
 
@@ -63,16 +64,16 @@ def test_a_real_one_is_opened(datagram: bytes) -> None:
     ],
     ids=["user", "password", "privacy", "no privacy", "MD5", "SHA512", "DES", "community"],
 )
-def test_whatever_is_wrong_with_the_credential_it_is_not_opened(
+def test_a_wrong_credential_does_not_open_a_trap(
     credential: SnmpV3 | Community,
 ) -> None:
-    """What decrypts to nonsense is no notification."""
+    """A wrong privacy password yields no PDU."""
     with pytest.raises((Refused, Malformed)):
         read(ENCRYPTED, credential)
 
 
-def test_a_device_that_can_sign_must() -> None:
-    """The same without its flag and signature is refused."""
+def test_an_unsigned_trap_of_a_user_with_a_password_is_refused() -> None:
+    """The trap without its authentication flag is refused."""
     unsigned = bytearray(SIGNED)
     unsigned[unsigned.index(b"\x04\x01\x01\x02\x01\x03") + 2] = 0
     with pytest.raises(Refused):
@@ -80,7 +81,7 @@ def test_a_device_that_can_sign_must() -> None:
 
 
 def test_no_bit_can_be_changed() -> None:
-    """Each of them is signed, in either message; whatever was flipped, nothing is believed."""
+    """The signature covers every bit of both traps."""
     for datagram in (ENCRYPTED, SIGNED):
         for place in range(len(datagram) * 8):
             flipped = bytearray(datagram)
@@ -92,8 +93,8 @@ def test_no_bit_can_be_changed() -> None:
                 read(datagram[:length])
 
 
-def test_an_old_one_is_not_believed_again() -> None:
-    """Recorded, and sent once more when the window has passed."""
+def test_an_old_trap_is_refused() -> None:
+    """A recorded trap that is sent after the window is a replay."""
     clocks = EngineClocks()
     assert read(ENCRYPTED, clocks=clocks, now_s=10.0).name == "linkDown"
     assert read(ENCRYPTED, clocks=clocks, now_s=159.0).name == "linkDown"
@@ -102,7 +103,7 @@ def test_an_old_one_is_not_believed_again() -> None:
 
 
 def test_no_secret_is_printed() -> None:
-    """A trap that was opened holds neither passwords nor keys."""
+    """An opened trap holds neither passwords nor keys."""
     trap = v3_traps.parse_v3_trap(ENCRYPTED, EngineClocks())
     trap.open(MON, 0.0)
     keys = usm.passwords(MON).localized(trap.envelope.engine_id)
