@@ -267,8 +267,9 @@ def test_version_1_reads_the_same_but_for_64_bits(snmpd: Snmpd) -> None:
     """SNMPv1 has no Counter64; everything else is read."""
     two, one = (set(by_series(poll(snmpd, version=version))) for version in ("2c", "1"))
     assert one < two
-    assert {name for name, _ in two - one} <= {f"ifHC{way}{what}" for way in ("In", "Out") for what in (
-        "Octets", "UcastPkts", "MulticastPkts", "BroadcastPkts")}  # fmt: skip
+    counted = ("Octets", "UcastPkts", "MulticastPkts", "BroadcastPkts")
+    wide = {f"ifHC{direction}{what}" for direction in ("In", "Out") for what in counted}
+    assert {name for name, _ in two - one} <= wide
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 25, 200])
@@ -365,9 +366,11 @@ def test_many_parallel_polls_leave_no_socket(snmpd: Snmpd) -> None:
 
     async def run() -> list[Outcome]:
         collector = SnmpCollector()
-        nobody = free_udp_port()
-        jobs = [polled(collector, "127.0.0.1", PUBLIC, port=port, modules="system", timeout=5) for port in
-                (snmpd.port, nobody) * 100]  # fmt: skip
+        closed = free_udp_port()
+        jobs = [
+            polled(collector, "127.0.0.1", PUBLIC, port=port, modules="system", timeout=5)
+            for port in (snmpd.port, closed) * 100
+        ]
         return [drained.outcome for drained in await asyncio.gather(*jobs)]
 
     outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port)

@@ -1,4 +1,4 @@
-"""Whatever an agent sends (loops, garbage, silence, half a packet), the outcome is ours and in time."""
+"""Loops, garbage, silence or half a packet: the outcome is one of ours, and in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both engines read from a real snmpd what net-snmp's tools read, in every version, as every user."""
+"""Both engines read from snmpd what net-snmp's tools read, in every version, as every user."""
 
 from __future__ import annotations
 

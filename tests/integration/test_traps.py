@@ -229,7 +229,7 @@ def test_a_v3_trap_is_opened_with_the_devices_own_credential(
 
 
 def test_other_traps_are_only_counted(running: Running, services: Services) -> None:
-    """Unknown senders, wrong credentials and missing signatures cause no poll and show no secret."""
+    """Unknown senders, wrong credentials and missing signatures cause no poll."""
     with structlog.testing.capture_logs() as lines:
         trap(running.port, OTHER, *v2c())
         trap(running.port, "127.0.0.1", *v2c("wrong"))

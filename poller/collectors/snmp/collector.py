@@ -68,8 +68,6 @@ class SnmpCollector:
     ) -> list[api.Yielded]:
         """Connect, read and map. Raises DeviceErrors."""
         options: SnmpOptions = poll.options
-        now = asyncio.get_running_loop().time()
-        period = change_detection.refresh_period(now, options.refresh, poll.target_id)
         links = PollLinks(
             self._pool,
             key,
@@ -83,6 +81,9 @@ class SnmpCollector:
         try:
             first = await links.open_walker()
             walkers = ParallelWalkers(first, links.open_walker, options.walks, memory.slow)
+            # After the handshake: the device's sysUpTime is compared with this instant.
+            now = asyncio.get_running_loop().time()
+            period = change_detection.refresh_period(now, options.refresh, poll.target_id)
             items, complete = await poll_read.read(walkers, _modules(options), memory, now, period)
             memory.slow = walkers.is_slow
             items.append(api.Traffic(walkers.sent, walkers.retried))
