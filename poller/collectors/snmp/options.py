@@ -262,7 +262,7 @@ class SnmpOptions(api.Options):
         return "2c" if text == "2" else text
 
     @model_validator(mode="after")
-    def _context_needs_pysnmp(self) -> Self:
+    def _context_needs_exact_engine(self) -> Self:
         """Refuse a context with an engine that has none."""
         if self.context and self.engine == "gufo":
             raise ValueError("context: the engine gufo has no contexts; leave engine out")
