@@ -126,12 +126,12 @@ def test_the_second_refusal_makes_a_letter_and_a_success_clears_it(world: World)
     world.collector.refuses = False
     world.poll(ids)
     assert world.letters() == []
-    told = world.events(Kind.DEAD_LETTER_MADE, Kind.DEAD_LETTER_CLEARED)
-    assert [(event.kind, event.device) for event in told] == [
+    events = world.events(Kind.DEAD_LETTER_MADE, Kind.DEAD_LETTER_CLEARED)
+    assert [(event.kind, event.device) for event in events] == [
         (Kind.DEAD_LETTER_MADE, "d0"),
         (Kind.DEAD_LETTER_CLEARED, "d0"),
     ]
-    assert told[0].data["reason"] == "auth_failed"
+    assert events[0].data["reason"] == "auth_failed"
     seen = overview_reader.read(world.services.redis, world.services.keys)
     assert (seen.breakers_open, seen.dead_letters, seen.states[State.OK]) == (0, {}, 1)
 
@@ -175,7 +175,7 @@ def test_letters_wait_for_a_database_that_is_down(
         raise errors.StoreUnavailable("cannot use the database")
 
     with monkeypatch.context() as patch:
-        patch.setattr(dead_letter_rows, "write", refuse)
+        patch.setattr(world.poller.writers._letters, "_write", refuse)
         world.poll(ids)
         assert world.letters() == []
         world.collector.refuses = False
