@@ -1,1 +1,1 @@
-"""Collectors turn a target into readings. `api` is the contract, `registry` finds them."""
+"""Collectors turn a target into readings. `api` is the contract, `registry` loads them."""

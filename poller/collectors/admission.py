@@ -196,6 +196,6 @@ def _check_schedule(collector: Collector) -> None:
         return
     if not isinstance(collector.schedule, Schedule):
         raise errors.ConfigError("its schedule is not a poller.collectors.api.Schedule")
-    settled = schedule.resolve(collector.schedule, None, schedule.NO_DEFAULTS)
-    for problem in schedule.problems(collector.schedule, settled):
+    resolved = schedule.resolve(collector.schedule, None, schedule.NO_DEFAULTS)
+    for problem in schedule.problems(collector.schedule, resolved):
         raise errors.ConfigError(f"its schedule: {problem.message}", hint=problem.hint)

@@ -299,8 +299,9 @@ def _failure_text(failures: Sequence[PartFailed]) -> str:
 
 def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors.DeviceError:
     """Copy an error as the nearest class of `poller.errors`, without frames and secrets."""
-    ours = vars(errors)
-    kind = next(base for base in type(error).__mro__ if ours.get(base.__name__) is base)
+    platform_errors = vars(errors)
+    bases = type(error).__mro__
+    kind = next(base for base in bases if platform_errors.get(base.__name__) is base)
 
     # A careless subclass may lack all three attributes.
     message = getattr(error, "message", "") or type(error).__name__

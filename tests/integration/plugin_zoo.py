@@ -391,7 +391,7 @@ class Dreamer(Finder):
         yield api.Suggestion({"port": "any"}, "it might")
 
 
-#: Each with what it breaks, and a word of what its author is told.
+#: Each plugin with the check it fails, and a word of the message for its author.
 BROKEN: tuple[tuple[Any, set[str], str], ...] = (
     (OfAnotherTime, {"contract"}, "it needs collector API 7 to 9"),
     (Undescribed, {"options_described"}, "what depth means"),

@@ -384,7 +384,7 @@ def test_no_server_holds_us_up_or_fills_our_memory(name: str) -> None:
 def test_a_server_that_does_not_answer_is_down() -> None:
     """A refusal ends the poll at once, silence ends it at the deadline; `http_up` is 0."""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))  # bound, but not listening
         refused = get(taken.getsockname()[1])
     silent = ask(HOSTILE["silence"], timeout_s=0.3)
     for outcome in (refused, silent):

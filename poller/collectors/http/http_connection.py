@@ -100,8 +100,8 @@ def _check_certificate(writer: asyncio.StreamWriter, trust: Trust, exchange: Exc
     exchange.certificate = Certificate.parse(certificate)
     if not trust.accepts(certificate):
         writer.transport.abort()
-        found = tls.fingerprint_of(certificate)
-        raise _untrusted(f"it is not the pinned one: its SHA-256 is {found}")
+        fingerprint = tls.fingerprint_of(certificate)
+        raise _untrusted(f"it is not the pinned one: its SHA-256 is {fingerprint}")
     exchange.trusted = not trust.insecure
 
 

@@ -78,7 +78,7 @@ class _Api(AsyncApi):  # type: ignore[misc]
 def _word_fault(word: str) -> str:
     if word.startswith(".tag="):
         return "it answers another command"
-    return "it said a word that is no attribute"
+    return "it sent a word that is no attribute"
 
 
 def _trap_fields(fields: dict[str, str]) -> dict[str, str]:

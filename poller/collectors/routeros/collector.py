@@ -168,10 +168,10 @@ async def _connect(address: str, options: RouterOsOptions) -> ApiClient:
 def _check_pin(trust: Trust, certificate: bytes | None, router: str) -> None:
     """Compare the certificate with the pinned one, before anything is sent."""
     if not trust.accepts(certificate):
-        found = tls.fingerprint_of(certificate)
+        fingerprint = tls.fingerprint_of(certificate)
         raise api.DeviceProtocolError(
             f"{router} has another certificate than the pinned one; nothing was sent to it",
-            cause=f"its SHA-256 is {found}, not {trust.fingerprint}",
+            cause=f"its SHA-256 is {fingerprint}, not {trust.fingerprint}",
             hint=(
                 "if its certificate was renewed, set the new fingerprint; "
                 "else another host may be intercepting the connection"

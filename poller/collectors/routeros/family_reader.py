@@ -231,8 +231,8 @@ def _renamed(rows: Rows, renames: Mapping[str, str]) -> Rows:
     """Return rows with the property names of our tables."""
     if not renames:
         return rows
-    ours = {theirs: name for name, theirs in renames.items()}
-    return [{ours.get(name, name): text for name, text in row.items()} for row in rows]
+    table_names = {menu_name: name for name, menu_name in renames.items()}
+    return [{table_names.get(name, name): text for name, text in row.items()} for row in rows]
 
 
 def _too_many_rows(menu: Menu, rows: int) -> api.DeviceError:

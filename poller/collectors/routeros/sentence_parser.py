@@ -45,7 +45,7 @@ class SentenceParser:
         """Return the non-empty sentences these bytes complete. Raises MalformedSentence."""
         self._byte_count += len(data)
         if self._byte_count > MAX_BYTES:
-            raise MalformedSentence(f"it said more than {MAX_BYTES:,} bytes in one poll")
+            raise MalformedSentence(f"it sent more than {MAX_BYTES:,} bytes in one poll")
         if self._partial:
             self._partial += data
             if len(self._partial) < self._partial_needs:
@@ -55,7 +55,7 @@ class SentenceParser:
 
         sentences = self._parse(data)
         if self._word_count + len(self._sentence) > MAX_WORDS:
-            raise MalformedSentence(f"it said more than {MAX_WORDS:,} words in one poll")
+            raise MalformedSentence(f"it sent more than {MAX_WORDS:,} words in one poll")
         return sentences
 
     def _parse(self, data: bytes) -> list[Sentence]:

@@ -1,4 +1,4 @@
-"""A collector that follows a script, drained as a worker does it."""
+"""A collector that follows a script, run_script as a worker does it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def poll(memory: dict[str, Any] | None = None, seconds: float = 5) -> api.Poll:
     )
 
 
-def drained(
+def run_script(
     script: Callable[[api.Poll], Any], seconds: float = 5, memory: dict[str, Any] | None = None
 ) -> Outcome:
     async def run() -> Outcome:

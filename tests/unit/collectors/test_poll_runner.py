@@ -16,11 +16,11 @@ from poller import errors
 from poller.collectors import api, poll_runner, yielded_readings
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet, Series, SeriesSet
-from tests.unit.collectors.scripted import ONE, Scripted, drained, names, poll, raising, yielding
+from tests.unit.collectors.scripted import ONE, Scripted, run_script, names, poll, raising, yielding
 
 
 def test_readings_come_through() -> None:
-    outcome = drained(yielding(ONE, Reading("two", 2, {"a": "b"}, Kind.COUNTER)))
+    outcome = run_script(yielding(ONE, Reading("two", 2, {"a": "b"}, Kind.COUNTER)))
     assert outcome.result is Result.OK
     assert list(outcome.readings or ()) == [ONE, Reading("two", 2.0, {"a": "b"}, Kind.COUNTER)]
 
@@ -28,16 +28,16 @@ def test_readings_come_through() -> None:
 def test_a_lone_set_is_handed_on_untouched() -> None:
     """The identical object: nothing is copied on the hot path."""
     given = ReadingSet(SeriesSet((Series("a", (), Kind.GAUGE),)), [2**60 + 1])
-    assert drained(yielding(given)).readings is given
+    assert run_script(yielding(given)).readings is given
 
 
 def test_not_a_number_is_a_value() -> None:
-    outcome = drained(yielding(Reading("x", math.nan), Reading("y", math.inf)))
+    outcome = run_script(yielding(Reading("x", math.nan), Reading("y", math.inf)))
     assert outcome.result is Result.OK
 
 
 def test_nothing_read_is_fine() -> None:
-    assert drained(yielding()).result is Result.OK
+    assert run_script(yielding()).result is Result.OK
 
 
 def test_the_same_series_give_the_same_object_every_poll() -> None:
@@ -45,7 +45,7 @@ def test_the_same_series_give_the_same_object_every_poll() -> None:
     memory: dict[str, Any] = {}
     part = SeriesSet((Series("set", (), Kind.GAUGE),))
     first, second = (
-        drained(yielding(ONE, ReadingSet(part, [v])), memory=memory).readings for v in (1, 2)
+        run_script(yielding(ONE, ReadingSet(part, [v])), memory=memory).readings for v in (1, 2)
     )
     assert first is not None
     assert second is not None
@@ -55,7 +55,7 @@ def test_the_same_series_give_the_same_object_every_poll() -> None:
 
 def test_the_later_of_two_equal_series_counts() -> None:
     part = SeriesSet((Series("one", (), Kind.GAUGE),))
-    outcome = drained(yielding(ReadingSet(part, [1]), ReadingSet(part, [7])))
+    outcome = run_script(yielding(ReadingSet(part, [1]), ReadingSet(part, [7])))
     assert list(outcome.readings or ()) == [Reading("one", 7)]
 
 
@@ -69,14 +69,14 @@ def test_the_later_of_two_equal_series_counts() -> None:
     ],
 )
 def test_a_device_error_is_an_outcome(kind: type[errors.DeviceError]) -> None:
-    outcome = drained(raising(kind("it said no", "why")))
+    outcome = run_script(raising(kind("it said no", "why")))
     assert (outcome.result, outcome.error_code) == (Result.FAILED, kind.error_code)
     assert outcome.message == "it said no (why)"
     assert outcome.retryable is (kind is not errors.DeviceAuthFailed)
 
 
 def test_readings_before_an_error_are_stored() -> None:
-    outcome = drained(raising(errors.DeviceTimeout("late"), ONE))
+    outcome = run_script(raising(errors.DeviceTimeout("late"), ONE))
     assert (outcome.result, names(outcome)) == (Result.PARTIAL, ["one"])
 
 
@@ -84,7 +84,10 @@ def test_readings_before_an_error_are_stored() -> None:
 def test_a_finding_is_a_failure_with_readings(kind: type[errors.DeviceError]) -> None:
     """This holds after a failed part, too; the finding is not retried."""
     part = api.PartFailed("a part", errors.DeviceTimeout("late"))
-    for outcome in (drained(raising(kind("gone"), ONE)), drained(raising(kind("gone"), part, ONE))):
+    for outcome in (
+        run_script(raising(kind("gone"), ONE)),
+        run_script(raising(kind("gone"), part, ONE)),
+    ):
         assert (outcome.result, outcome.error_code, outcome.retryable) == (
             Result.FAILED,
             kind.error_code,
@@ -95,10 +98,10 @@ def test_a_finding_is_a_failure_with_readings(kind: type[errors.DeviceError]) ->
 
 def test_a_failed_part_makes_it_partial_and_is_named() -> None:
     part = api.PartFailed("if_mib", errors.DeviceTimeout("no answer"))
-    outcome = drained(yielding(part, ONE))
+    outcome = run_script(yielding(part, ONE))
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "timeout")
     assert outcome.message == "if_mib: no answer"
-    assert drained(yielding(part)).result is Result.FAILED
+    assert run_script(yielding(part)).result is Result.FAILED
 
 
 def test_a_hanging_collector_is_cut_off_at_its_deadline() -> None:
@@ -109,7 +112,7 @@ def test_a_hanging_collector_is_cut_off_at_its_deadline() -> None:
         await asyncio.sleep(60)
 
     started = time.monotonic()
-    outcome = drained(script, seconds=0.1)
+    outcome = run_script(script, seconds=0.1)
     assert time.monotonic() - started < 2
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "timeout")
     assert "no complete answer within 0.1 s" in outcome.message
@@ -121,7 +124,7 @@ def test_a_deadline_that_has_passed_is_a_timeout() -> None:
         await asyncio.sleep(60)
         yield ONE
 
-    assert drained(script, seconds=-1).error_code == "timeout"
+    assert run_script(script, seconds=-1).error_code == "timeout"
 
 
 def test_the_budget_can_be_shorter_than_the_deadline() -> None:
@@ -153,7 +156,7 @@ def test_a_collector_that_ignores_its_cancellation_is_abandoned() -> None:
         outcome = await poll_runner.run_poll(Scripted(script), poll(seconds=0.05), grace_s=0.05)
         during = poll_runner.abandoned()
         release.set()
-        while poll_runner.abandoned():  # noqa: ASYNC110  nobody is told when it ends, and the test has a time limit
+        while poll_runner.abandoned():  # noqa: ASYNC110  no event marks its end
             await asyncio.sleep(0.01)
         return outcome, during, poll_runner.abandoned()
 
@@ -171,7 +174,7 @@ def test_a_collector_that_tidies_up_after_its_cancellation_still_timed_out() -> 
         except asyncio.CancelledError:
             yield ONE
 
-    outcome = drained(script, seconds=0.05)
+    outcome = run_script(script, seconds=0.05)
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "timeout")
 
 

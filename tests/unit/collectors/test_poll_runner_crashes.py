@@ -12,7 +12,7 @@ from poller import errors
 from poller.collectors import api, poll_runner, yielded_readings
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet, Series, SeriesSet
-from tests.unit.collectors.scripted import ONE, SECRET, drained, names, raising, yielding
+from tests.unit.collectors.scripted import ONE, SECRET, run_script, names, raising, yielding
 
 
 class Wild(BaseException):
@@ -32,14 +32,14 @@ class Wild(BaseException):
 )
 def test_anything_else_is_a_crash_that_names_collector_and_exception(error: BaseException) -> None:
     """A plugin's SystemExit ends its poll, not the worker."""
-    outcome = drained(raising(error, ONE))
+    outcome = run_script(raising(error, ONE))
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
     assert outcome.message.startswith(f"collector scripted raised {type(error).__name__}")
     assert not outcome.retryable
 
 
 def test_a_crash_says_where() -> None:
-    assert "scripted.py:" in drained(raising(ValueError("odd"))).message
+    assert "scripted.py:" in run_script(raising(ValueError("odd"))).message
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_crash_says_where() -> None:
     ],
 )
 def test_an_item_that_is_no_reading_is_a_crash_and_good_readings_stay(rubbish: object) -> None:
-    outcome = drained(yielding(ONE, rubbish, Reading("after", 1)))
+    outcome = run_script(yielding(ONE, rubbish, Reading("after", 1)))
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
     assert names(outcome) == ["one"]
 
@@ -78,7 +78,7 @@ def test_an_item_that_is_no_reading_is_named_by_metric_and_line() -> None:
         yield Reading("fan_speed", "fast")  # type: ignore[arg-type]
 
     line = script.__code__.co_firstlineno + 2
-    said = drained(script).message
+    said = run_script(script).message
     assert said.startswith(
         "collector scripted yielded what is no reading (fan_speed is not a number"
     )
@@ -89,8 +89,8 @@ def test_a_poll_with_too_many_readings_stores_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(poll_runner, "MAX_ITEMS", 100)
-    assert len(names(drained(yielding(*[ONE] * 100)))) == 1
-    outcome = drained(yielding(*[ONE] * 101))
+    assert len(names(run_script(yielding(*[ONE] * 100)))) == 1
+    outcome = run_script(yielding(*[ONE] * 101))
     assert (outcome.result, outcome.error_code, outcome.readings) == (
         Result.FAILED,
         "collector_crashed",
@@ -117,12 +117,12 @@ def test_a_poll_with_too_many_series_is_not_checked_and_stores_nothing(
     )
     forty = ReadingSet(SeriesSet(sixty.series.series[:40]), [2.0] * 40)
     for _ in range(2):
-        assert drained(yielding(ONE, sixty, forty), memory=memory).result is Result.OK
+        assert run_script(yielding(ONE, sixty, forty), memory=memory).result is Result.OK
     for items in (
         [ONE, ReadingSet(SeriesSet(Unread(sixty.series.series * 2)), [1.0] * 120)],
         [ONE, sixty, sixty],
     ):
-        outcome = drained(yielding(*items), memory=memory)
+        outcome = run_script(yielding(*items), memory=memory)
         assert (outcome.result, outcome.error_code, outcome.readings) == (
             Result.FAILED,
             "collector_crashed",
@@ -140,7 +140,7 @@ def test_a_generator_that_yielded_no_reading_is_closed() -> None:
         finally:
             closed.append(True)
 
-    drained(script)
+    run_script(script)
     assert closed == [True]
 
 
@@ -150,7 +150,7 @@ async def _coroutine(_: api.Poll) -> None: ...
 @pytest.mark.parametrize("script", [lambda _: None, lambda _: [ONE], _coroutine])
 @pytest.mark.filterwarnings("ignore:coroutine")
 def test_a_collect_that_is_no_async_generator_is_a_crash(script: Callable[[api.Poll], Any]) -> None:
-    assert drained(script).error_code == "collector_crashed"
+    assert run_script(script).error_code == "collector_crashed"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_collect_that_is_no_async_generator_is_a_crash(script: Callable[[api.P
 )
 def test_no_secret_gets_out(error: Exception) -> None:
     """Whatever a plugin writes into its exceptions."""
-    outcome = drained(raising(error))
+    outcome = run_script(raising(error))
     assert SECRET not in outcome.message
     assert "***" in outcome.message
 
@@ -169,13 +169,13 @@ def test_a_careless_error_class_is_no_trouble() -> None:
         def __init__(self) -> None:
             pass
 
-    outcome = drained(raising(Careless()))
+    outcome = run_script(raising(Careless()))
     assert (outcome.error_code, outcome.message) == ("timeout", "Careless")
 
 
 def test_a_label_no_store_could_write_is_a_crash_of_its_own() -> None:
     """Half a surrogate pair would fail the whole batch when it is stored."""
-    outcome = drained(yielding(ONE, Reading("bad", 1.0, {"x": "\ud800"})))
+    outcome = run_script(yielding(ONE, Reading("bad", 1.0, {"x": "\ud800"})))
     assert (outcome.result, outcome.error_code, names(outcome)) == (
         Result.PARTIAL,
         "collector_crashed",
@@ -186,7 +186,7 @@ def test_a_label_no_store_could_write_is_a_crash_of_its_own() -> None:
 
 def test_a_part_that_is_named_by_no_text_is_a_crash() -> None:
     """Plugins yield what they like."""
-    outcome = drained(yielding(ONE, api.PartFailed(7, errors.DeviceTimeout("no answer"))))  # type: ignore[arg-type]
+    outcome = run_script(yielding(ONE, api.PartFailed(7, errors.DeviceTimeout("no answer"))))  # type: ignore[arg-type]
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
 
 
@@ -201,5 +201,5 @@ def test_an_error_that_cannot_even_be_read_is_still_an_outcome() -> None:
         def __init__(self) -> None:
             Exception.__init__(self)
 
-    outcome = drained(raising(Evil()))
+    outcome = run_script(raising(Evil()))
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "collector_crashed")

@@ -184,7 +184,7 @@ def test_a_session_the_device_ended_is_replaced_silently_once() -> None:
     async def run() -> None:
         keeper, pool = Keeper(), Sessions()
 
-        ended: set[int] = set()  # by the device, while nobody used them
+        ended: set[int] = set()  # by the device, while they were idle
 
         async def work(line: Line) -> int:
             if line.number in ended:
