@@ -1,4 +1,4 @@
-"""Whatever a collector does, draining it gives one outcome, in time."""
+"""Whatever a collector does, its poll ends in time with one outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poller import errors
 from poller.collectors import api, poll_runner, yielded_readings
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet, Series, SeriesSet
-from tests.unit.collectors.scripted import ONE, Scripted, run_script, names, poll, raising, yielding
+from tests.unit.collectors.scripted import ONE, Scripted, names, poll, raising, run_script, yielding
 
 
 def test_readings_come_through() -> None:

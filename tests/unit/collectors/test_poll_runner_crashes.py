@@ -12,7 +12,7 @@ from poller import errors
 from poller.collectors import api, poll_runner, yielded_readings
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet, Series, SeriesSet
-from tests.unit.collectors.scripted import ONE, SECRET, run_script, names, raising, yielding
+from tests.unit.collectors.scripted import ONE, SECRET, names, raising, run_script, yielding
 
 
 class Wild(BaseException):
