@@ -1,4 +1,4 @@
-"""One poll of the collector on a fake link: the instants that it compares with the device's clock."""
+"""One poll of the collector on a fake link: its instants, and the clock of the device."""
 
 from __future__ import annotations
 

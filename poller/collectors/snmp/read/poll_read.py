@@ -117,7 +117,7 @@ def _remember(full_read: FullRead, memory: TargetMemory, now: float) -> bool:
         memory.signals_at = now
 
     row_count = len(full_read.rows)
-    shrunk = row_count < memory.rows  # a busy agent may cut a table short: read all of it once more
+    shrunk = row_count < memory.rows  # a busy agent may cut a table short: read everything again
     memory.rows = row_count
     return complete and not shrunk
 

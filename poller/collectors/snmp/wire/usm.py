@@ -31,7 +31,7 @@ class UsmState:
     keys: Keys = field(default_factory=Keys)
     #: First octets of the agent's encrypted responses; None for a user without privacy.
     response_prefix: ResponsePrefix | None = None
-    #: The agent's clock at `clock_at_mono`. gufo keeps its own copy of it.
+    #: The agent's clock at `clock_at_mono`. gufo keeps its own copy.
     clock: Clock = field(default_factory=Clock)
     clock_at_mono: float = 0.0
 
