@@ -50,7 +50,7 @@ def _start_up(sender: Any, **_: Any) -> None:
     except errors.ConfigError as error:
         hint = f"\n  try: {error.hint}" if error.hint else ""
         sys.stderr.write(f"error[{error.code}]: {error}{hint}\n")
-        # The code tells a supervisor that a restart does not help.
+        # With this code a supervisor knows that a restart does not help.
         raise SystemExit(os.EX_CONFIG) from None
     if state.owns_process:
         # Celery sends no signal at the end of a cold shutdown.

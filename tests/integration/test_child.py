@@ -191,10 +191,10 @@ def test_processes_of_a_collector_end_with_its_child(run: Run, action: str) -> N
 
 def processes() -> set[int]:
     """Return the children of this test process that run a collector."""
-    mine = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return {
         int(pid)
-        for pid in mine
+        for pid in pids
         if lives(int(pid)) and b"poller.workers.guard.child" in start_data(int(pid))
     }
 

@@ -186,7 +186,7 @@ class _CollectorPool:
                 self._idle += 1
 
     def _take(self) -> _BlockingCall | None:
-        """Wait for a call. The calling thread counts as idle; None tells it to end."""
+        """Wait for a call. The calling thread counts as idle; it ends after None."""
         with self._changed:
             is_ready = self._changed.wait_for(self._has_work, IDLE_S)
             self._idle -= 1

@@ -214,7 +214,7 @@ class Isolation:
 
         Raises StoreError.
 
-        The release may be missing in this worker: another worker of the host died of it.
+        The release may be missing in this worker: it may have ended another worker of the host.
         """
         text = self._services.redactor.text(incident.text)
         incident = replace(incident, text=text)

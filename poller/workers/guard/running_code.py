@@ -1,7 +1,7 @@
 """Marks of the target whose code runs now, on the event loop and in threads.
 
 The marks are numbers (cells) in memory that outlives the process. After a crash they name the
-target to blame; after a fault in C code the output of `faulthandler` says which thread had it.
+target to blame; after a fault in C code the output of `faulthandler` names the thread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The default pool of a worker: Celery's threads, each waits for one batch on the event loop.
 
-A class of its own tells the default pool from one that the command line asks for.
+A class of its own distinguishes the default pool from one of the command line.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ class QueuedRound(Generic[T]):
 
     def __init__(self, items: Sequence[T]) -> None:
         self.items = items
+
         self._pending = threading.Lock()  # the cheapest object to wait for
         self._pending.acquire()
 
@@ -169,11 +170,12 @@ class Writer(Generic[T]):
                 self._on_written(len(items))
 
     def _next_items(self) -> list[T] | None:
-        """Wait for rows and return the oldest. None tells the thread to end."""
+        """Wait for rows and return the oldest. The thread ends after None."""
         with self._changed:
             while True:
                 if not self.spool:
                     self._outage.mark_up()
+
                 pause_s = self._retry_mono - time.monotonic()
                 if self.spool and pause_s <= 0:
                     self._taken = self.spool.oldest(1 if self._single_rounds else WRITE_POLLS)

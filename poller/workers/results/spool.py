@@ -24,7 +24,7 @@ log = logs.get(__name__)
 MEMORY_POLLS = 4096
 #: Refused rounds that are stored for a person.
 MAX_REFUSED_FILES = 16
-#: The limit is kept by dropping whole files, so each file is a small part of it.
+#: Beyond the limit whole files are dropped, so each file is a small part of the limit.
 FILES_PER_LIMIT = 16
 MIN_FILE_BYTES = 64 * 1024
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -124,7 +124,7 @@ class Spool(Generic[T]):
         self.log_dropped()
 
     def oldest(self, polls: int) -> SpooledRounds[T]:
-        """Return the oldest rounds of about so many polls; none when the spool is empty."""
+        """Return the oldest rounds, of about `polls` polls; none when the spool is empty."""
         while self._files:
             file = self._files[0]
             try:

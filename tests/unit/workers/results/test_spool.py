@@ -277,10 +277,10 @@ def test_foreign_files_are_left_alone_or_set_aside(directory: Path) -> None:
     os.mkfifo(directory / "3.rounds")
     (directory / "4.rounds").symlink_to("/etc/hostname")
     (directory / "5.rounds").mkdir()
-    (directory / "notes.txt").write_text("mine")
+    (directory / "notes.txt").write_text("text")
     assert write_all(open_spool(directory)) == list(range(30))
     assert (directory / "0.damaged").read_text().startswith("hello")
-    assert (directory / "notes.txt").read_text() == "mine"
+    assert (directory / "notes.txt").read_text() == "text"
 
 
 def test_a_file_of_another_destination_is_set_aside(tmp_path: Path) -> None:
@@ -304,9 +304,9 @@ def test_refused_rounds_are_stored_for_a_person(directory: Path) -> None:
         waiting.refuse(waiting.oldest(1), "no")
     assert write_all(waiting) == [spool.MAX_REFUSED_FILES + 2]
     assert waiting.dropped == spool.MAX_REFUSED_FILES + 2
-    kept = sorted(directory.glob("*.refused"))
-    assert len(kept) == spool.MAX_REFUSED_FILES
-    kept[0].rename(kept[0].with_suffix(".rounds"))
+    refused = sorted(directory.glob("*.refused"))
+    assert len(refused) == spool.MAX_REFUSED_FILES
+    refused[0].rename(refused[0].with_suffix(".rounds"))
     assert write_all(open_spool(directory)) == [0]
 
 
