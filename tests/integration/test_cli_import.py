@@ -1,4 +1,4 @@
-"""Inventory files: all of it or nothing, every fault named, and out again as it came in."""
+"""Inventory files: imported as a whole or not at all, every problem named, exported unchanged."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from poller.db.inventory import inventory_feed, targets
 from tests.integration.commands import Cli, csv_lines, ok
 
 
-def test_a_file_that_is_not_there_is_refused_with_the_way_to_make_one(cli: Cli) -> None:
-    """The error says where the form of such a file can be seen."""
+def test_a_missing_file_is_refused_with_the_command_that_makes_one(cli: Cli) -> None:
+    """The hint names the command that shows the form of such a file."""
     assert (
         "poller device export --format csv shows the form" in cli("device", "import", "no.csv").err
     )
@@ -34,7 +34,7 @@ def test_one_bad_line_of_a_thousand_changes_nothing_and_is_named(cli: Cli, tmp_p
 
 
 def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: Path) -> None:
-    """Form, values, options, collectors and what only the database knows, all at once and in order."""
+    """Problems of form, values, options, collectors and database are listed together, in order."""
     ok(cli("device", "add", "sw0005", "192.0.2.1"))
     lines = csv_lines(10)
     lines[1] = lines[1].replace("10.0.0.1", "10.0.0.300")
@@ -58,16 +58,22 @@ def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: P
 
 @pytest.mark.parametrize(
     ("requires", "message"),
-    [("{zo;ne: a}", 'the key contains ";"'), ("{zone: 5}", "the value is 5, not text: put it in quotes"),
-     ("{zone: ''}", "the value is empty"), ("{zone: a=b}", 'the value contains "="'),
-     ('{zone: "a\\u0007"}', "an unprintable character"), ("zone", '"zone" is no mapping of tags')],
-)  # fmt: skip
+    [
+        ("{zo;ne: a}", 'the key contains ";"'),
+        ("{zone: 5}", "the value is 5, not text: put it in quotes"),
+        ("{zone: ''}", "the value is empty"),
+        ("{zone: a=b}", 'the value contains "="'),
+        ('{zone: "a\\u0007"}', "an unprintable character"),
+        ("zone", '"zone" is no mapping of tags'),
+    ],
+)
 def test_an_odd_requirement_in_a_file_is_named(
     cli: Cli, tmp_path: Path, requires: str, message: str
 ) -> None:
-    """Of a device and of a target; nothing of the file is stored."""
+    """The problem is named for a device and for a target; nothing of the file is stored."""
     device = f"- name: d\n  address: 127.0.0.1\n  requires: {requires}\n"
-    target = f"- name: d\n  address: 127.0.0.1\n  targets:\n  - collector: snmp\n    requires: {requires}\n"
+    device_head = "- name: d\n  address: 127.0.0.1\n"
+    target = f"{device_head}  targets:\n  - collector: snmp\n    requires: {requires}\n"
     for text in (device, target):
         file = tmp_path / "odd.yaml"
         file.write_text(f"devices:\n{text}")
@@ -80,7 +86,7 @@ def test_an_odd_requirement_in_a_file_is_named(
 def test_a_good_file_is_imported_and_exists_afterwards(
     cli: Cli, tmp_path: Path, home: Path
 ) -> None:
-    """Dry run first; a second import needs --update."""
+    """A dry run comes first; a second import needs --update."""
     (tmp_path / "fleet.csv").write_text("\n".join(csv_lines(1000)) + "\n")
     trial = ok(cli("device", "import", "fleet.csv", "--dry-run", "--json")).json
     assert (trial["added"], trial["dry_run"]) == (1000, True)
@@ -169,7 +175,7 @@ def test_export_and_import_round_trip(cli: Cli, tmp_path: Path, form: str) -> No
 def test_an_export_is_the_same_on_every_database(
     cli: Cli, tmp_path: Path, form: str, fresh_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL keeps the keys of an object in another order than they came in, and may sort names its own way."""
+    """PostgreSQL returns keys in another order and may sort names by its own collation."""
     words = [
         "-o",
         "timeout=2",
@@ -206,7 +212,7 @@ def test_an_export_is_the_same_on_every_database(
 
 
 def test_an_update_says_what_changed(cli: Cli, tmp_path: Path) -> None:
-    """Three of a hundred."""
+    """Three devices of a hundred are reported as changed."""
     lines = csv_lines(100)
     (tmp_path / "fleet.csv").write_text("\n".join(lines))
     ok(cli("device", "import", "fleet.csv"))
@@ -230,7 +236,7 @@ def test_an_update_says_what_changed(cli: Cli, tmp_path: Path) -> None:
     [("csv", "name,address\nsw1,::1\n"), ("yaml", "- {name: sw1, address: '::1'}")],
 )
 def test_a_file_may_come_from_stdin(cli: Cli, form: str, text: str) -> None:
-    """Its format has to be said, and its complaints call it stdin."""
+    """The format must be given, and problems name the file stdin."""
     refused = cli("device", "import", "-", "--json", stdin=text)
     assert (refused.code, refused.error["try"]) == (2, "add --format csv, json or yaml")
     ok(cli("device", "import", "-", "--format", form, stdin=text))
@@ -239,8 +245,8 @@ def test_a_file_may_come_from_stdin(cli: Cli, form: str, text: str) -> None:
     assert "error[P202]: stdin: 1 problem; nothing was changed" in again.err
 
 
-def test_a_flood_of_complaints_is_told_by_kind(cli: Cli, tmp_path: Path) -> None:
-    """Twenty kinds at most; the number of all is true."""
+def test_many_problems_are_listed_in_groups(cli: Cli, tmp_path: Path) -> None:
+    """At most twenty groups are listed; the total counts all problems."""
     lines = csv_lines(40)
     for number in range(1, 41):
         lines[number] = lines[number].replace("60s", f"{number} mins" if number <= 30 else "never")
@@ -248,8 +254,8 @@ def test_a_flood_of_complaints_is_told_by_kind(cli: Cli, tmp_path: Path) -> None
     refused = cli("device", "import", "fleet.csv")
     told = refused.err.splitlines()[1:]  # the first tells of the new database
     assert (
-        told[0]
-        == "error[P202]: fleet.csv: 40 problems of 31 kinds, 20 of which are listed; nothing was changed"
+        told[0] == "error[P202]: fleet.csv: 40 problems of 31 kinds, 20 of which are listed; "
+        "nothing was changed"
     )
     assert len([line for line in told if line.startswith("  fleet.csv:")]) == 20
     for number in range(1, 31):
@@ -263,8 +269,9 @@ def test_a_flood_of_complaints_is_told_by_kind(cli: Cli, tmp_path: Path) -> None
 def test_the_hint_for_an_unknown_credential_works(
     cli: Cli, tmp_path: Path, collector: str, kind: str
 ) -> None:
-    """It is a command, with the kind this collector takes; after it, the file is good."""
-    text = f"name,address,credential,collector,target_credential\na,::1,lab,{collector},\nb,::1,,{collector},lab\n"
+    """The hint is a command with a kind that the collector takes; after it the file is good."""
+    header = "name,address,credential,collector,target_credential"
+    text = f"{header}\na,::1,lab,{collector},\nb,::1,,{collector},lab\n"
     (tmp_path / "fleet.csv").write_text(text)
     details = cli("device", "import", "fleet.csv", "--json").error["details"]
     command = f"poller credential add lab --kind {kind}"

@@ -23,14 +23,14 @@ from tests.integration.commands import Cli, csv_lines, ok
 
 
 def test_the_first_command_makes_the_database_and_says_so(cli: Cli, home: Path) -> None:
-    """Nobody has to know about migrations on a laptop."""
+    """A private database needs no migration command."""
     first = ok(cli("device", "list"))
     assert f"created the database {home}/poller.db" in first.err
     assert "no devices yet" in first.err
     assert "created" not in ok(cli("device", "list")).err
 
 
-def test_a_database_of_ones_own_is_not_upgraded_behind_ones_back(
+def test_a_configured_database_is_not_upgraded_unasked(
     cli: Cli, fresh_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A shared server is upgraded by an explicit command only."""
@@ -46,7 +46,7 @@ def test_a_database_of_ones_own_is_not_upgraded_behind_ones_back(
 
 
 def test_a_database_at_a_newer_revision_is_refused(cli: Cli, home: Path) -> None:
-    """Also the private one of a home: nothing is downgraded."""
+    """The private database of a home is refused, too: nothing is downgraded."""
     ok(cli("device", "list"))
     engine = sql.create(f"sqlite:///{home}/poller.db")
     with sql.writing(engine) as conn:
@@ -59,7 +59,7 @@ def test_a_database_at_a_newer_revision_is_refused(cli: Cli, home: Path) -> None
 def test_a_database_that_is_away_is_exit_code_5(
     cli: Cli, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And its password is not shown."""
+    """The error does not show the password of the URL."""
     monkeypatch.setenv("POLLER_DATABASE_URL", f"postgresql://u:hunter22@127.0.0.1:{free_port}/db")
     away = cli("device", "list")
     assert away.code == 5
@@ -67,26 +67,50 @@ def test_a_database_that_is_away_is_exit_code_5(
     assert "hunter22" not in away.err
 
 
-def test_a_device_and_its_first_target_in_one_go(cli: Cli) -> None:
-    """Everything that was typed is stored, in the types the collector wants."""
+def test_a_device_and_its_first_target_in_one_command(cli: Cli) -> None:
+    """All typed values are stored, in the types that the collector declares."""
     ok(cli("credential", "add", "public", "--kind", "community", stdin="public-secret\n"))
     added = cli(
-        "device", "add", "sw1", "192.0.2.1", "--site", "ams", "--tag", "core", "--tag", "lab", "--require", "zone=dmz",
-        "--credential", "public", "--collector", "snmp", "--interval", "30s", "--timeout", "5s",
-        "-o", "port=1161", "-o", "modules=system,if_mib",
-    )  # fmt: skip
+        "device",
+        "add",
+        "sw1",
+        "192.0.2.1",
+        "--site",
+        "ams",
+        "--tag",
+        "core",
+        "--tag",
+        "lab",
+        "--require",
+        "zone=dmz",
+        "--credential",
+        "public",
+        "--collector",
+        "snmp",
+        "--interval",
+        "30s",
+        "--timeout",
+        "5s",
+        "-o",
+        "port=1161",
+        "-o",
+        "modules=system,if_mib",
+    )
     assert ok(added).out == "added device sw1 (192.0.2.1), polled with snmp\n"
     shown = ok(cli("device", "show", "sw1", "--json")).json
     assert (shown["site"], shown["tags"], shown["requires"], shown["credential"]) == (
-        "ams", ["core", "lab"], {"zone": "dmz"}, "public",
-    )  # fmt: skip
+        "ams",
+        ["core", "lab"],
+        {"zone": "dmz"},
+        "public",
+    )
     [target] = shown["targets"]
     assert (target["interval_ms"], target["timeout_ms"]) == (30_000, 5_000)
     assert target["options"] == {"port": 1161, "modules": ["system", "if_mib"]}
 
 
 def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -> None:
-    """Those that need none take it for nothing; those that need another say so."""
+    """A target that needs no credential accepts any; one that needs another kind is refused."""
     ok(cli("credential", "add", "public", "--kind", "community", stdin="public-secret\n"))
     ok(cli("credential", "add", "api", "--kind", "token", stdin="api-secret\n"))
     ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "public", "--collector", "snmp"))
@@ -108,8 +132,11 @@ def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -
     )
     listed = ok(cli("target", "list", "sw1", "--json")).json["items"]
     assert [(each["name"], each["credential"]) for each in listed] == [
-        ("api", "api"), ("http", ""), ("ping", ""), ("snmp", ""),
-    ]  # fmt: skip
+        ("api", "api"),
+        ("http", ""),
+        ("ping", ""),
+        ("snmp", ""),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,22 +144,81 @@ def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -
     [
         (["device", "add", "sw1", "192.0.2.1"], "P102", 'there is a device named "sw1" already'),
         (["device", "add", "a b", "192.0.2.1"], "P201", 'the name "a b" contains a blank'),
-        (["device", "add", "x", "10.0.0.300"], "P201", '"10.0.0.300" is not an IP address or host name'),
-        (["device", "add", "x", "::1", "--require", "a"], "P201", '"a" is not of the form key=value'),
+        (
+            ["device", "add", "x", "10.0.0.300"],
+            "P201",
+            '"10.0.0.300" is not an IP address or host name',
+        ),
+        (
+            ["device", "add", "x", "::1", "--require", "a"],
+            "P201",
+            '"a" is not of the form key=value',
+        ),
         (["device", "add", "x", "::1", "--require", "a=b;c=d"], "P201", 'the value contains ";"'),
         (["device", "edit", "sw1", "--require", "zo ne=a"], "P201", "the key contains a blank"),
-        (["device", "add", "x", "::1", "--tag", "a,b"], "P201", 'the tag "a,b" is not one word (contains ",":'),
-        (["target", "edit", "sw1", "snmp", "--require", "zone=z\u00fcrich"], "P201", 'the value contains "\u00fc"'),
-        (["target", "edit", "sw1", "snmp", "--require", "zone=\x07"], "P201", "an unprintable character"),
+        (
+            ["device", "add", "x", "::1", "--tag", "a,b"],
+            "P201",
+            'the tag "a,b" is not one word (contains ",":',
+        ),
+        (
+            ["target", "edit", "sw1", "snmp", "--require", "zone=z\u00fcrich"],
+            "P201",
+            'the value contains "\u00fc"',
+        ),
+        (
+            ["target", "edit", "sw1", "snmp", "--require", "zone=\x07"],
+            "P201",
+            "an unprintable character",
+        ),
         (["site", "edit", "x", "--require", "zone="], "P201", 'the requirement "zone=" is not of'),
         (["device", "add", "x", "::1", "--collector", "smnp"], "P401", 'unknown collector "smnp"'),
-        (["device", "add", "x", "::1", "--collector", "snmp", "-o", "prt=1"], "P201", 'unknown option "prt"'),
-        (["device", "add", "x", "::1", "--collector", "snmp", "-o", "port=x"], "P201", 'option "port"'),
-        (["device", "add", "x", "::1", "--collector", "snmp", "--interval", "5 min"], "P201", "is not a duration"),
-        (["device", "add", "x", "::1", "--collector", "snmp", "--interval", "10ms"], "P201", "out of bounds"),
-        (["device", "add", "x", "::1", "--collector", "snmp", "--interval", "5s", "--timeout", "5s"], "P201", "short"),
-        (["device", "add", "x", "::1", "--interval", "60s"], "P201", "--interval belongs to a target"),
-        (["device", "add", "x", "::1", "--credential", "nope"], "P101", 'no credential named "nope"'),
+        (
+            ["device", "add", "x", "::1", "--collector", "snmp", "-o", "prt=1"],
+            "P201",
+            'unknown option "prt"',
+        ),
+        (
+            ["device", "add", "x", "::1", "--collector", "snmp", "-o", "port=x"],
+            "P201",
+            'option "port"',
+        ),
+        (
+            ["device", "add", "x", "::1", "--collector", "snmp", "--interval", "5 min"],
+            "P201",
+            "is not a duration",
+        ),
+        (
+            ["device", "add", "x", "::1", "--collector", "snmp", "--interval", "10ms"],
+            "P201",
+            "out of bounds",
+        ),
+        (
+            [
+                "device",
+                "add",
+                "x",
+                "::1",
+                "--collector",
+                "snmp",
+                "--interval",
+                "5s",
+                "--timeout",
+                "5s",
+            ],
+            "P201",
+            "short",
+        ),
+        (
+            ["device", "add", "x", "::1", "--interval", "60s"],
+            "P201",
+            "--interval belongs to a target",
+        ),
+        (
+            ["device", "add", "x", "::1", "--credential", "nope"],
+            "P101",
+            'no credential named "nope"',
+        ),
         (["device", "edit", "sw1"], "P201", "nothing to change"),
         (["device", "edit", "sw9", "--site", "x"], "P101", 'no device named "sw9"'),
         (["device", "show", "sw9"], "P101", 'no device named "sw9"'),
@@ -141,17 +227,53 @@ def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -
         (["target", "add", "sw1", "--collector", "snmp"], "P102", 'a target named "snmp" already'),
         (["target", "edit", "sw1", "snpm", "--disable"], "P101", 'no target named "snpm"'),
         (["target", "edit", "sw1", "snmp", "-o", "prt=1"], "P201", 'unknown option "prt"'),
-        (["target", "edit", "sw1", "snmp", "--interval", "5s"], "P201", "must be shorter than the interval 5s"),
+        (
+            ["target", "edit", "sw1", "snmp", "--interval", "5s"],
+            "P201",
+            "must be shorter than the interval 5s",
+        ),
         (["target", "list", "--after", "x"], "P201", "DEVICE/TARGET"),
-        (["device", "add", "x", "::1", "--collector", "snmp", "--min", "5s"], "P201", "a fixed interval has no min"),
-        (["device", "add", "x", "::1", "--policy", "adaptive", "--max", "1m"], "P201", "--policy, --max belong"),
+        (
+            ["device", "add", "x", "::1", "--collector", "snmp", "--min", "5s"],
+            "P201",
+            "a fixed interval has no min",
+        ),
+        (
+            ["device", "add", "x", "::1", "--policy", "adaptive", "--max", "1m"],
+            "P201",
+            "--policy, --max belong",
+        ),
         (["device", "add", "x", "::1", "--collector", "snmp", "--policy", "slow"], "P200", "slow"),
-        (["target", "edit", "sw1", "snmp", "--staleness", "age"], "P201", "a fixed interval has no staleness"),
-        (["target", "edit", "sw1", "snmp", "--policy", "fixed", "--max", "5m"], "P201", "a fixed interval has no max"),
-        (["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--max", "30s"], "P201", "longer than the max 30s"),
-        (["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--min", "500ms"], "P201", "the min 500ms is out"),
-        (["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--staleness", "aeg"], "P201", 'source "aeg"'),
-        (["credential", "add", "x", "--kind", "comunity"], "P201", 'unknown credential kind "comunity"'),
+        (
+            ["target", "edit", "sw1", "snmp", "--staleness", "age"],
+            "P201",
+            "a fixed interval has no staleness",
+        ),
+        (
+            ["target", "edit", "sw1", "snmp", "--policy", "fixed", "--max", "5m"],
+            "P201",
+            "a fixed interval has no max",
+        ),
+        (
+            ["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--max", "30s"],
+            "P201",
+            "longer than the max 30s",
+        ),
+        (
+            ["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--min", "500ms"],
+            "P201",
+            "the min 500ms is out",
+        ),
+        (
+            ["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--staleness", "aeg"],
+            "P201",
+            'source "aeg"',
+        ),
+        (
+            ["credential", "add", "x", "--kind", "comunity"],
+            "P201",
+            'unknown credential kind "comunity"',
+        ),
         (["credential", "add", "x", "--kind", "community"], "P201", "the secret is missing"),
         (["credential", "rm", "x", "--yes"], "P101", 'no credential named "x"'),
         (["site", "edit", "x", "--no-requires"], "P101", 'no site named "x"'),
@@ -163,11 +285,11 @@ def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -
         (["device", "list", "--colour"], "P200", "--colour"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
-)  # fmt: skip
+)
 def test_bad_input_is_named_and_changes_nothing(
     cli: Cli, home: Path, arguments: list[str], code: str, message: str
 ) -> None:
-    """Each mistake has its code, its exit status and a text about the very word that was wrong."""
+    """Each mistake has its code, its exit status and a text that quotes the wrong word."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp"))
     engine = sql.create(f"sqlite:///{home}/poller.db")
     before = inventory_feed.version(engine)
@@ -180,7 +302,7 @@ def test_bad_input_is_named_and_changes_nothing(
 
 
 def test_editing_and_removing(cli: Cli) -> None:
-    """What is not given stays; lists are replaced or cleared as a whole."""
+    """Fields without an option stay; lists are replaced or cleared as a whole."""
     ok(
         cli(
             "device",
@@ -230,8 +352,8 @@ def test_editing_and_removing(cli: Cli) -> None:
     assert ok(cli("device", "list", "--json")).json["items"] == []
 
 
-def test_lists_come_in_pages_that_say_how_to_go_on(cli: Cli) -> None:
-    """For people in a sentence, for programs in `next`."""
+def test_lists_come_in_pages_with_the_next_command(cli: Cli) -> None:
+    """People get a sentence, programs the field `next`."""
     for number in range(3):
         ok(cli("device", "add", f"sw{number}", "192.0.2.1", "--collector", "snmp"))
     first = ok(cli("device", "list", "--limit", "2"))
@@ -245,8 +367,8 @@ def test_lists_come_in_pages_that_say_how_to_go_on(cli: Cli) -> None:
     assert len(ok(cli("target", "list", "--after", "sw0/snmp", "--json")).json["items"]) == 2
 
 
-def test_an_edit_works_without_redis_and_says_that_nobody_was_told(cli: Cli) -> None:
-    """The change is stored; the scheduler finds it later."""
+def test_an_edit_works_without_redis_with_a_note(cli: Cli) -> None:
+    """The change is stored; the scheduler reads it later."""
     added = ok(cli("device", "add", "sw1", "192.0.2.1"))
     assert "it will read the change when it runs" in added.err
 
@@ -254,7 +376,7 @@ def test_an_edit_works_without_redis_and_says_that_nobody_was_told(cli: Cli) -> 
 def test_an_edit_wakes_the_scheduler(
     cli: Cli, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message arrives on a channel of ours."""
+    """A message arrives on the channel of this cluster."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     listener = redis_client.pubsub(ignore_subscribe_messages=True)
     listener.psubscribe("poller:*")
@@ -266,8 +388,8 @@ def test_an_edit_wakes_the_scheduler(
     assert message["data"] == "inventory"
 
 
-def test_an_adaptive_target_and_back(cli: Cli) -> None:
-    """Added with the settings' numbers, edited, shown, and fixed again, which forgets them."""
+def test_a_target_becomes_adaptive_and_fixed_again(cli: Cli) -> None:
+    """An adaptive target gets the settings' bounds; a fixed one has none."""
     ok(cli("device", "add", "sw1", "192.0.2.1"))
     added = ok(cli("target", "add", "sw1", "--collector", "snmp", "--policy", "adaptive"))
     assert added.out == "added target sw1/snmp: snmp every 10s (5s to 5m)\n"
@@ -295,10 +417,10 @@ def test_an_adaptive_target_and_back(cli: Cli) -> None:
     assert "decision" not in found
 
 
-def test_the_numbers_of_an_adaptive_target_come_from_its_collector_or_the_settings(
+def test_bounds_of_an_adaptive_target_come_from_its_collector_or_the_settings(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a device by hand and for a file alike; what is given wins, what is stored stays."""
+    """A command and a file give the same bounds; given values win, stored values stay."""
     monkeypatch.setenv("POLLER_ADAPTIVE_MAX_S", "90")
     monkeypatch.setattr(
         SnmpCollector, "schedule", Schedule(Policy.ADAPTIVE, 30_000, min_ms=20_000), raising=False
@@ -321,10 +443,10 @@ def test_the_numbers_of_an_adaptive_target_come_from_its_collector_or_the_settin
     assert ok(cli("target", "list", "--json")).json["items"] == items
 
 
-def test_the_last_decision_is_told_where_the_board_is(
+def test_the_last_decision_is_shown_if_redis_is_reachable(
     cli: Cli, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one sentence for people, as numbers for programs; without a board it is missing, and that is said."""
+    """People get one sentence, programs get numbers; without Redis there is a note."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--policy", "adaptive"))
     decision = Decision(0.983051, 2, 0, 5_000, 6_100, 6_100, "steady")
     assert "the last decisions are not shown" in ok(cli("device", "show", "sw1")).err
@@ -342,7 +464,7 @@ def test_the_last_decision_is_told_where_the_board_is(
 
 
 def test_readings_of_a_device(cli: Cli, home: Path) -> None:
-    """The last poll of each target, with labels, kinds and age."""
+    """The last poll of each target is printed, with labels, kinds and age."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp"))
     assert (
         "sw1/snmp: nothing has been read yet; poller runs sw1/snmp"
@@ -373,10 +495,8 @@ def test_readings_of_a_device(cli: Cli, home: Path) -> None:
     assert "3 values in all" in ok(cli("readings", "sw1", "--limit", "1")).err
 
 
-def test_a_site_that_is_new_is_said_to_be_and_which_it_may_have_been(
-    cli: Cli, tmp_path: Path
-) -> None:
-    """A typo would silently leave the workers of the site that was meant."""
+def test_a_new_site_is_noted_with_the_name_it_resembles(cli: Cli, tmp_path: Path) -> None:
+    """A misspelled site would silently lose the workers of the right one."""
     first = ok(cli("device", "add", "sw1", "192.0.2.1", "--site", "ams"))
     assert "note: made the new site ams\n" in first.err
     assert "new site" not in ok(cli("device", "add", "sw2", "192.0.2.2", "--site", "ams")).err
@@ -402,7 +522,7 @@ def test_a_site_that_is_new_is_said_to_be_and_which_it_may_have_been(
 
 
 def test_sites_can_carry_requirements(cli: Cli) -> None:
-    """Which decide the queue of every target there."""
+    """The requirements decide the queue of every target at the site."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--site", "ams", "--collector", "snmp"))
     ok(cli("site", "edit", "ams", "--require", "site=ams"))
     assert ok(cli("site", "list", "--json")).json["items"] == [
@@ -415,10 +535,10 @@ def test_sites_can_carry_requirements(cli: Cli) -> None:
     ok(cli("site", "rm", "ams", "--yes"))
 
 
-def test_settings_say_where_values_come_from_and_hide_secrets(
+def test_settings_show_the_origin_of_values_and_hide_secrets(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Environment and default, with passwords masked."""
+    """Origins are environment and default; passwords are masked."""
     monkeypatch.setenv("POLLER_DATABASE_URL", "postgresql://u:hunter22@h/db")
     monkeypatch.setenv("POLLER_BATCH_SIZE", "32")
     result = ok(cli("settings", "--json"))
@@ -433,7 +553,7 @@ def test_settings_say_where_values_come_from_and_hide_secrets(
 def test_a_bad_setting_is_refused_by_every_command(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 2, the variable named."""
+    """The exit code is 2, and the error names the variable."""
     monkeypatch.setenv("POLLER_BATCH_SIZ", "32")
     refused = cli("device", "list")
     assert refused.code == 2
@@ -442,7 +562,7 @@ def test_a_bad_setting_is_refused_by_every_command(
 
 
 def test_an_unexpected_error_is_one_sentence(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --verbose it is a traceback too."""
+    """With --verbose a traceback is printed, too."""
 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no luck with redis://u:hunter22@h")
@@ -461,7 +581,7 @@ def test_an_unexpected_error_is_one_sentence(cli: Cli, monkeypatch: pytest.Monke
 def test_the_same_commands_work_on_postgresql(
     cli: Cli, fresh_postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One walk through add, import, export and remove on the other backend."""
+    """Add, import, export and remove work on the other backend."""
     monkeypatch.setenv("POLLER_DATABASE_URL", fresh_postgres_url)
     ok(cli("db", "upgrade"))
     ok(cli("credential", "add", "c", "--kind", "community", stdin="secret-c"))
@@ -494,6 +614,6 @@ def test_the_same_commands_work_on_postgresql(
 
 
 def test_sqlite_and_directories_belong_to_their_owner(cli: Cli, home: Path) -> None:
-    """Others must not read the inventory of a network."""
+    """Other users cannot read the inventory of a network."""
     ok(cli("device", "list"))
     assert os.stat(home).st_mode & 0o077 == 0

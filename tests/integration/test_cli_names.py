@@ -1,4 +1,4 @@
-"""The name that every list prints, `DEVICE/TARGET`, is understood everywhere; a name that does not exist is told."""
+"""The name `DEVICE/TARGET`, which every list prints, works in every command."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cli(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Cli]:
-    """A device with two targets; each has a run, an event and a dead letter. And an event of a device that is gone."""
+    """Two targets, each with a run, an event and a dead letter; an event of a removed device."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     services = bootstrap.services()
     migrate.upgrade(services.engine)
@@ -76,20 +76,20 @@ def cli(
 def test_a_device_is_all_of_its_targets_and_a_slash_chooses_one(
     cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """In every command that looks at targets."""
+    """This holds for every command that reads targets."""
     assert {item["target"] for item in cli(*words, "sw-1", "--json").items} == {"snmp", "extra"}
     assert [item["target"] for item in cli(*words, "sw-1/extra", "--json").items] == ["extra"]
 
 
-def test_what_changes_a_target_takes_the_same_name(cli: Cli) -> None:
-    """Or its two parts, as ever."""
+def test_commands_that_change_a_target_take_the_same_name(cli: Cli) -> None:
+    """The two parts as separate arguments still work."""
     assert cli("target", "edit", "sw-1/snmp", "--disable").out == "changed target sw-1/snmp\n"
     assert cli("target", "edit", "sw-1", "snmp", "--enable").out == "changed target sw-1/snmp\n"
     assert cli("target", "rm", "sw-1/extra", "--yes").out == "removed target sw-1/extra\n"
 
 
 def test_a_poll_and_its_readings_take_the_same_name(cli: Cli) -> None:
-    """Nothing is on the board and nothing was read, but the target was found."""
+    """The board and the readings are empty, but the target is found."""
     assert 'target "sw-1/extra" is not on the board' in cli("poll", "sw-1/extra").err
     assert cli("readings", "sw-1/extra").code == 0
 
@@ -122,17 +122,17 @@ def test_a_poll_and_its_readings_take_the_same_name(cli: Cli) -> None:
         (("deadletter", "drop", "--collector", "nosuch"), 3, 'no collector named "nosuch"'),
     ],
 )
-def test_a_name_that_cannot_be_meant_is_told(
+def test_an_impossible_name_is_refused_with_a_hint(
     cli: Cli, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    """With what to write instead, and nothing on stdout."""
+    """The hint shows what to write instead; stdout stays empty."""
     done = cli(*words)
     assert (done.code, done.out) == (code, "")
     assert said in done.err
 
 
-def test_events_of_a_device_that_is_gone_can_be_asked_for(cli: Cli) -> None:
-    """Its name occurs in the events, so it is no typing error; also when a filter leaves none of them."""
+def test_events_of_a_removed_device_can_be_listed(cli: Cli) -> None:
+    """Its name occurs in events, so it is no typing error, even if a filter leaves no event."""
     assert [item["message"] for item in cli("events", "--device", "gone", "--json").items] == [
         "old"
     ]
@@ -140,8 +140,8 @@ def test_events_of_a_device_that_is_gone_can_be_asked_for(cli: Cli) -> None:
     assert (none.code, none.err) == (0, "no event is on record, or nothing matches\n")
 
 
-def test_known_names_without_letters_are_no_mistake(cli: Cli) -> None:
-    """An installed collector and a site that has devices: simply nothing to show."""
+def test_existing_names_without_dead_letters_are_no_error(cli: Cli) -> None:
+    """An installed collector and a site with devices give an empty list."""
     for words in (("--collector", "routeros"), ("--site", "ams", "--reason", "open_too_long")):
         done = cli("deadletter", "list", *words)
         assert (done.code, done.err) == (0, "no dead letter matches\n")

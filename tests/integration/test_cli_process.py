@@ -27,7 +27,7 @@ READY_WITHIN_S = 20
 
 @pytest.fixture
 def environment(home: Path, free_port: int) -> dict[str, str]:
-    """A home of its own and no Redis."""
+    """The environment of a private home without Redis."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -58,10 +58,11 @@ Poller = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_help_loads_nothing_heavy(environment: dict[str, str], tmp_path: Path) -> None:
-    """No broker, database or collector library is imported to print a list of commands."""
+    """The help imports no broker, database or collector library."""
     code = (
         "import sys; from poller.cli import main; main.run(['--help']); "
-        "print([m for m in ('celery', 'kombu', 'redis', 'sqlalchemy', 'pydantic', 'gufo', 'pysnmp', 'fastapi', 'yaml') "
+        "heavy = ('celery', 'kombu', 'redis', 'sqlalchemy', 'pydantic', 'gufo', 'pysnmp', "
+        "'fastapi', 'yaml'); print([m for m in heavy "
         "if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run(
@@ -78,7 +79,7 @@ def test_help_loads_nothing_heavy(environment: dict[str, str], tmp_path: Path) -
 
 
 def test_help_is_quick(environment: dict[str, str], tmp_path: Path) -> None:
-    """Less than 0.4 s of CPU in the best of five starts."""
+    """The best of five starts takes less than 0.4 s of CPU."""
     spent = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -95,17 +96,17 @@ def test_help_is_quick(environment: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_exit_codes_reach_the_shell(poller: Poller) -> None:
-    """0 good, 2 usage, 3 not found."""
+    """The exit code is 0 for success, 2 for usage, 3 for not found."""
     assert poller("version").returncode == 0
     assert poller("nonsense").returncode == 2
     assert poller("device").returncode == 2
     assert poller("device", "show", "nobody").returncode == 3
 
 
-def test_a_reader_that_leaves_is_no_error(
+def test_a_closed_pipe_is_no_error(
     environment: dict[str, str], poller: Poller, tmp_path: Path
 ) -> None:
-    """`poller device export | head -1` ends quietly, with the exit code a shell gives for SIGPIPE."""
+    """`poller device export | head -1` ends quietly with the shell's code for SIGPIPE."""
     lines = "\n".join(f"sw{number:05},192.0.2.1" for number in range(5_000))
     (tmp_path / "fleet.csv").write_text(f"name,address\n{lines}\n")
     assert poller("device", "import", "fleet.csv").returncode == 0
@@ -124,10 +125,10 @@ def test_a_reader_that_leaves_is_no_error(
 @pytest.mark.parametrize(
     "words", [["--help"], ["version"], ["device", "list", "--help"], ["settings"], ["nonsense"]]
 )
-def test_a_reader_that_never_came_is_no_error(
+def test_a_pipe_that_was_never_read_is_no_error(
     environment: dict[str, str], tmp_path: Path, words: list[str]
 ) -> None:
-    """Neither for results nor for complaints: exit code 141 and not a word."""
+    """Results and errors alike end with exit code 141 and no output."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -142,8 +143,8 @@ def test_a_reader_that_never_came_is_no_error(
     assert done.returncode == 141
 
 
-def test_the_version_is_told_at_once(poller: Poller) -> None:
-    """As an option, and in full as a command."""
+def test_the_version_is_an_option_and_a_command(poller: Poller) -> None:
+    """The option prints one line, the command all versions."""
     done = poller("--version")
     assert (done.returncode, done.stdout) == (0, f"poller {version}\n")
     assert f"poller: {version}" in poller("version").stdout
@@ -158,7 +159,7 @@ def test_the_version_is_told_at_once(poller: Poller) -> None:
     ],
 )
 def test_bash_completes_commands_and_options(poller: Poller, line: str, expected: set[str]) -> None:
-    """Also below branches that were not loaded yet."""
+    """Completion reaches branches that are not imported yet."""
     done = poller(
         _POLLER_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" "))
     )
@@ -167,14 +168,14 @@ def test_bash_completes_commands_and_options(poller: Poller, line: str, expected
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_can_be_shown(poller: Poller, shell: str) -> None:
-    """For packagers, and for people who look first."""
+    """Packagers and cautious users read the script before they install it."""
     done = poller(_POLLER_COMPLETE=f"source_{shell}")
     assert done.returncode == 0
     assert "_POLLER_COMPLETE" in done.stdout
 
 
 def test_no_colour_codes_in_a_pipe_and_some_when_forced(poller: Poller) -> None:
-    """A log file stays readable."""
+    """A log file has no colour codes unless they are forced."""
     assert "\x1b[" not in poller("device", "show", "x").stderr
     assert "\x1b[" in poller("device", "show", "x", FORCE_COLOR="1").stderr
     assert "\x1b[" in poller("--color", "always", "device", "show", "x").stderr
@@ -182,7 +183,7 @@ def test_no_colour_codes_in_a_pipe_and_some_when_forced(poller: Poller) -> None:
 
 
 class Terminal:
-    """The program on a terminal of its own."""
+    """The program on a pseudo terminal."""
 
     def __init__(self, arguments: list[str], environment: dict[str, str], directory: Path) -> None:
         self.child, self.master = pty.fork()
@@ -221,7 +222,7 @@ class Terminal:
 
 
 def test_a_secret_is_asked_for_without_echo(environment: dict[str, str], tmp_path: Path) -> None:
-    """What is typed does not appear on the screen, and is what gets stored."""
+    """The typed secret does not appear on the screen, and is stored."""
     terminal = Terminal(["credential", "add", "c", "--kind", "login"], environment, tmp_path)
     terminal.expect("username:")
     terminal.type("admin\n")
@@ -249,10 +250,10 @@ def test_removal_is_confirmed_on_a_terminal(
     assert poller("device", "list").stdout.count("sw1") == left
 
 
-def test_many_rows_want_their_number_typed(
+def test_removing_many_devices_requires_their_number(
     environment: dict[str, str], poller: Poller, tmp_path: Path
 ) -> None:
-    """A `y` is given too easily for 1,200 devices."""
+    """A `y` is typed too easily for 1,200 devices."""
     names = [f"sw{number:04}" for number in range(1_200)]
     (tmp_path / "fleet.csv").write_text(
         "name,address\n" + "\n".join(f"{name},192.0.2.1" for name in names) + "\n"
@@ -269,7 +270,7 @@ def test_many_rows_want_their_number_typed(
 def test_a_terminal_shows_a_table(
     environment: dict[str, str], poller: Poller, tmp_path: Path
 ) -> None:
-    """With capitals on top, and cut to the width of the screen."""
+    """The titles are capitals, and the table fits the screen."""
     poller("device", "add", "sw1", "192.0.2.1", "--tag", "x" * 60, "--tag", "y" * 60)
     terminal = Terminal(["device", "list"], {**environment, "COLUMNS": "80"}, tmp_path)
     assert terminal.end() == 0
@@ -283,10 +284,10 @@ def test_a_terminal_shows_a_table(
     ("kind", "option"),
     [(socket.SOCK_DGRAM, "--snmp-port"), (socket.SOCK_STREAM, "--routeros-port")],
 )
-def test_a_port_that_somebody_has_is_told_with_its_option(
+def test_a_simulator_port_in_use_is_named_with_its_option(
     poller: Poller, kind: int, option: str
 ) -> None:
-    """The fleet has two, and one was perhaps not even given."""
+    """The simulator has two ports, and one may be a default."""
     with socket.socket(socket.AF_INET, kind) as other:
         other.bind(("127.0.0.1", 0))
         if kind == socket.SOCK_STREAM:
@@ -300,7 +301,7 @@ def test_a_port_that_somebody_has_is_told_with_its_option(
 
 
 def test_control_c_is_exit_code_130(environment: dict[str, str], tmp_path: Path) -> None:
-    """At a prompt, without a traceback."""
+    """Ctrl-C at a prompt ends the command without a traceback."""
     terminal = Terminal(["credential", "add", "c", "--kind", "community"], environment, tmp_path)
     terminal.expect("community:")
     terminal.type("\x03")

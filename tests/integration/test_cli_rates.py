@@ -1,4 +1,4 @@
-"""`poller readings --rate`: counters per second for people and for programs."""
+"""`poller readings --rate`: the rates of counters for people and for programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engine(home: Path) -> Engine:
 
 @pytest.fixture
 def polled(engine: Engine) -> Polled:
-    """Store a poll of sw1 so many minutes ago: octets by interface name, numbered as they come."""
+    """Store a poll of sw1 some minutes ago: octets by interface name, indexes in that order."""
 
     now = time.time_ns() // 1_000_000
 
@@ -62,7 +62,7 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]
 def test_the_newest_rate_of_every_counter(
     polled: Polled, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Raw numbers with their verdict; an interface that moved and was renamed in words is the same."""
+    """Raw numbers have a verdict; an interface that moved and got a new description is the same."""
     polled(2, {"eth0": 0, "eth1": 2**32 - 600})
     polled(1, {"eth1": 5_400, "eth0": 600_000})
     found = asked(capsys)
@@ -77,8 +77,8 @@ def test_the_newest_rate_of_every_counter(
     assert "rates" not in by_name["eth1"]
 
 
-def test_a_span_tells_all_rates_of_it(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first one too: the poll before the span is read for it."""
+def test_a_span_has_all_its_rates(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first rate is included: the poll before the span is read for it."""
     for minutes_ago in range(9, 0, -1):
         polled(minutes_ago, {"eth0": (10 - minutes_ago) * 6_000})
     [item] = asked(capsys, "--since", "5m30s")["items"]
@@ -87,10 +87,10 @@ def test_a_span_tells_all_rates_of_it(polled: Polled, capsys: pytest.CaptureFixt
     assert item["max_per_second"] >= item["mean_per_second"] * 0.99
 
 
-def test_a_restart_and_an_impossible_rate_have_none(
+def test_a_restart_and_an_impossible_rate_have_no_value(
     polled: Polled, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They say why; the claim is told beside."""
+    """The reason is printed, and the claimed rate is a field of its own."""
     polled(3, {"eth0": 5})
     polled(2, {"eth0": 600}, uptime_s=140)
     polled(1, {"eth0": 4e9}, uptime_s=140)
@@ -105,10 +105,10 @@ def test_a_restart_and_an_impossible_rate_have_none(
     assert (item["mean_per_second"], item["max_per_second"]) == (None, None)
 
 
-def test_one_poll_is_no_rate_and_that_is_said(
+def test_one_poll_gives_no_rate_but_a_note(
     engine: Engine, polled: Polled, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the time until the next; before the first poll that is said, too."""
+    """The note has the time until the next poll; there is another note before the first poll."""
     assert main.run(["readings", "sw1", "--rate"]) == 0
     assert "nothing has been read yet" in capsys.readouterr().err
     polled(1, {"eth0": 5})
@@ -121,7 +121,7 @@ def test_one_poll_is_no_rate_and_that_is_said(
 def test_a_pipe_gets_plain_words_with_units(
     polled: Polled, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Octets as bit/s; no picture."""
+    """Octets are printed as bit/s, without a plot."""
     polled(2, {"eth0": 0})
     polled(1, {"eth0": 75_000_000})
     assert main.run(["readings", "sw1", "--rate"]) == 0
@@ -133,10 +133,10 @@ def test_a_pipe_gets_plain_words_with_units(
     assert (cells[3], cells[4]) == ("10 Mbit/s", "ok")
 
 
-def test_a_terminal_gets_a_picture(
+def test_a_terminal_gets_a_plot(
     polled: Polled, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the name instead of all labels."""
+    """A terminal shows the identifying label instead of all labels."""
     for minutes_ago, octets in [(4, 0), (3, 0), (2, 75_000_000), (1, 150_000_000)]:
         polled(minutes_ago, {"eth0": octets})
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -148,8 +148,10 @@ def test_a_terminal_gets_a_picture(
     assert "┄▁█" in row
 
 
-def test_only_some(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
-    """By metric, by number."""
+def test_rates_are_filtered_by_metric_and_limited(
+    polled: Polled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A filter by name and a limit reduce the list."""
     for minutes_ago in (2, 1):
         polled(minutes_ago, {"eth0": 0, "eth1": 0})
     found = asked(capsys, "--limit", "1")
@@ -159,10 +161,10 @@ def test_only_some(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 counters in all; more with --limit 2" in capsys.readouterr().err
 
 
-def test_a_target_may_go_by_index(
+def test_a_target_may_identify_series_by_index(
     engine: Engine, polled: Polled, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its option counts for what was stored before it was set, too."""
+    """The option applies to polls that were stored before it was set."""
     polled(2, {"eth0": 0, "eth1": 600_000})
     polled(1, {"eth1": 606_000, "eth0": 60})
     assert [item["verdict"] for item in asked(capsys)["items"]] == ["ok", "ok"]
@@ -173,7 +175,7 @@ def test_a_target_may_go_by_index(
 def test_a_span_without_rates_is_refused(
     engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the command that was meant; a length of time that is none names its option."""
+    """The hint is the right command; a bad duration names its option."""
     assert main.run(["readings", "sw1", "--since", "1h"]) == 2
     assert "try: poller readings sw1 --rate --since 1h" in capsys.readouterr().err
     assert main.run(["readings", "sw1", "--rate", "--since", "yesterday"]) == 2

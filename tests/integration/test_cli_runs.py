@@ -23,7 +23,7 @@ HOUR = 3_600_000
 
 @pytest.fixture
 def ledger(home: Path) -> dict[str, int]:
-    """Two devices, the first with two targets; four runs, one of a target that is gone. Target ids by name."""
+    """Two devices, three targets and four runs, one of a removed target. Returns ids by name."""
     engine = bootstrap.services().engine
     migrate.upgrade(engine)
     devices.add(
@@ -35,23 +35,30 @@ def ledger(home: Path) -> dict[str, int]:
     names = (("sw1", "snmp"), ("sw1", "extra"), ("sw2", "snmp"))
     ids = {f"{device}/{name}": targets.show(engine, device, name).id for device, name in names}
     now = time.time_ns() // 1_000_000
-    good = {
-        "started_ms": now - 3 * HOUR + 40,
-        "finished_ms": now - 3 * HOUR + 290,
-        "samples": 160,
-        "runner": "w1@h",
-    }
-    details = {"queue_ms": 12, "collect_ms": 210, "write_ms": 9, "token": "7.abc.def"}
-    lost = {"error_code": "lease_lost", "message": "no worker took \x1b[31mit", "finished_ms": now}
-    run_ledger.write(
-        engine,
-        [
-            Run(ids["sw1/snmp"], now - 3 * HOUR, Result.OK, **good, **details),  # type: ignore[arg-type]
-            Run(ids["sw1/extra"], now - 2 * HOUR, Result.FAILED, 2, **lost),  # type: ignore[arg-type]
-            Run(ids["sw2/snmp"], now - HOUR, Result.REFUSED, error_code="options_invalid"),
-            Run(4711, now, Result.OK),
-        ],
+    good = Run(
+        ids["sw1/snmp"],
+        now - 3 * HOUR,
+        Result.OK,
+        started_ms=now - 3 * HOUR + 40,
+        finished_ms=now - 3 * HOUR + 290,
+        samples=160,
+        runner="w1@h",
+        queue_ms=12,
+        collect_ms=210,
+        write_ms=9,
+        token="7.abc.def",
     )
+    lost = Run(
+        ids["sw1/extra"],
+        now - 2 * HOUR,
+        Result.FAILED,
+        2,
+        error_code="lease_lost",
+        message="no worker took \x1b[31mit",
+        finished_ms=now,
+    )
+    refused = Run(ids["sw2/snmp"], now - HOUR, Result.REFUSED, error_code="options_invalid")
+    run_ledger.write(engine, [good, lost, refused, Run(4711, now, Result.OK)])
     return ids
 
 
@@ -67,7 +74,7 @@ def names(items: list[dict[str, Any]]) -> list[str]:
 def test_runs_are_listed_newest_first_and_filtered(
     ledger: dict[str, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By device, target, failure, age and number."""
+    """Runs are filtered by device, target, failure, age and number."""
     assert names(listed(capsys)) == ["/", "sw2/snmp", "sw1/extra", "sw1/snmp"]
     assert names(listed(capsys, "sw1")) == ["sw1/extra", "sw1/snmp"]
     assert names(listed(capsys, "sw1", "snmp")) == ["sw1/snmp"]
@@ -77,10 +84,10 @@ def test_runs_are_listed_newest_first_and_filtered(
     assert names(listed(capsys, "--limit", "1")) == ["/"]
 
 
-def test_a_run_says_where_its_time_went(
+def test_a_run_shows_the_parts_of_its_time(
     ledger: dict[str, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In seconds, with the unit in the name; what never began was neither late nor long."""
+    """Durations are in seconds; a run that never started has neither lateness nor duration."""
     [good] = listed(capsys, "sw1", "snmp")
     times = {key: value for key, value in good.items() if key.endswith("_seconds")}
     assert times == {
@@ -101,16 +108,25 @@ def test_a_run_says_where_its_time_went(
     assert (lost["attempt"], lost["error_code"]) == (2, "lease_lost")
 
 
-def test_the_plain_list_has_a_line_each_and_no_codes_for_the_terminal(
+def test_the_piped_list_has_one_line_per_run_and_no_escape_codes(
     ledger: dict[str, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A target that is gone is shown by its number."""
+    """A removed target is shown by its id."""
     assert main.run(["runs"]) == 0
     out = capsys.readouterr().out
     head, *lines = out.splitlines()
     assert head.split("\t") == [
-        "planned", "target", "late", "took", "outcome", "code", "samples", "try", "runner", "message",
-    ]  # fmt: skip
+        "planned",
+        "target",
+        "late",
+        "took",
+        "outcome",
+        "code",
+        "samples",
+        "try",
+        "runner",
+        "message",
+    ]
     assert [line.split("\t")[1] for line in lines] == [
         "(removed)/4711",
         "sw2/snmp",
@@ -130,21 +146,21 @@ def test_the_plain_list_has_a_line_each_and_no_codes_for_the_terminal(
         (("sw1", "--limit", "0"), 2, "limit"),
     ],
 )
-def test_a_wrong_question_names_what_is_wrong(
+def test_a_wrong_name_or_duration_is_refused(
     ledger: dict[str, int],
     capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...],
     code: int,
     said: str,
 ) -> None:
-    """And is told apart from an empty answer."""
+    """The error differs from an empty list."""
     assert main.run(["runs", *arguments]) == code
     assert said in capsys.readouterr().err
 
 
-def test_an_empty_answer_is_said_in_words(
+def test_an_empty_list_has_a_note(
     ledger: dict[str, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On stderr, since it is no result."""
+    """The note goes to stderr, because it is no result."""
     assert main.run(["runs", "sw2", "--failed", "--since", "1m"]) == 0
     assert "no failed run is on record" in capsys.readouterr().err

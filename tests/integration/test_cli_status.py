@@ -1,4 +1,4 @@
-"""`poller status`: who leads, what fails, what waits too long; read from a real board and a real inventory."""
+"""`poller status`: leader, failures and overdue targets, from a real board and inventory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Run = Callable[..., Result]
 def status(
     home: Path, valkey_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Run:
-    """Run `poller status` on an inventory of four devices with a target each, every minute."""
+    """Run `poller status` on four devices with one target each, polled every minute."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     services = bootstrap.services()
     migrate.upgrade(services.engine)
@@ -66,14 +66,14 @@ def now_ms(client: redis.Redis) -> int:
 def place(
     client: redis.Redis, leader: Leadership, due_ms: dict[int, int], queue: str = "poll.snmp"
 ) -> None:
-    """Targets on the board, each due at an instant; a worker that serves `poll.snmp` lives."""
+    """Put targets on the board, each due at an instant; a living worker serves `poll.snmp`."""
     specs = [(TargetSpec(key, 1, queue, MINUTE_MS, 5_000), at_ms) for key, at_ms in due_ms.items()]
     Board(client, KEYS).place(leader.token, specs, 1)
     worker_registry.announce(client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
 
 
 def fail(client: redis.Redis, key: int, minutes: int, ok_ms: int = 0) -> None:
-    """What a worker leaves on the board after a poll failed for so many minutes."""
+    """Store the status of a target that has failed for some minutes."""
     since_ms = now_ms(client) - minutes * MINUTE_MS
     left = Status(
         State.FAILING,
@@ -94,7 +94,7 @@ def fail(client: redis.Redis, key: int, minutes: int, ok_ms: int = 0) -> None:
 def test_the_worst_come_first_with_name_age_and_reason(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """Those longest without a good answer, measured in their own intervals."""
+    """The order is the time without a good poll, in intervals of each target."""
     later = now_ms(redis_client) + MINUTE_MS
     place(redis_client, leader, dict.fromkeys((1, 2, 3), later))
     fail(redis_client, 1, minutes=3)
@@ -120,7 +120,7 @@ def test_the_worst_come_first_with_name_age_and_reason(
 def test_a_limit_bounds_the_list_and_says_so(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """The totals stay true."""
+    """The totals still count all targets."""
     later = now_ms(redis_client) + MINUTE_MS
     place(redis_client, leader, dict.fromkeys((1, 2, 3), later))
     for key in (1, 2, 3):
@@ -133,7 +133,7 @@ def test_a_limit_bounds_the_list_and_says_so(
 def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """Late by one interval is not listed; by three it is, and nobody says that polling is on time."""
+    """One interval late is not listed; three are, and the verdict is not "on time"."""
     now = now_ms(redis_client)
     place(redis_client, leader, {1: now - MINUTE_MS, 2: now - 3 * MINUTE_MS, 3: now + MINUTE_MS})
     place(redis_client, leader, {4: now - 5 * MINUTE_MS}, queue="poll.acme;zone=dmz")
@@ -158,10 +158,10 @@ def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
     assert told["queues"] == {"poll.acme;zone=dmz": 0, "poll.snmp": 0}
 
 
-def test_when_all_is_well_nothing_is_listed(
+def test_without_troubles_the_list_is_a_sentence(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """And that is said, not shown as an empty table."""
+    """A sentence replaces the empty table."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     done = status("--failing")
     assert done.err == "no target fails, and none is overdue by more than two of its intervals\n"
@@ -171,7 +171,7 @@ def test_when_all_is_well_nothing_is_listed(
 def test_a_target_that_was_just_removed_is_left_out(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """Between its removal from SQL and from the board it has no name."""
+    """A target that SQL does not hold any more has no name."""
     place(redis_client, leader, dict.fromkeys((1, 99), now_ms(redis_client) + MINUTE_MS))
     fail(redis_client, 1, minutes=1)
     fail(redis_client, 99, minutes=5)
@@ -181,7 +181,7 @@ def test_a_target_that_was_just_removed_is_left_out(
 def test_the_cost_does_not_grow_with_the_fleet(
     status: Run, redis_client: redis.Redis, leader: Leadership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Redis is read in pages, and SQL is asked once for those that are shown."""
+    """Redis is read in pages, and SQL is queried once for the printed targets."""
     later = now_ms(redis_client) + MINUTE_MS
     keys = range(1, 6_001)
     place(redis_client, leader, dict.fromkeys(keys, later))
@@ -200,16 +200,16 @@ def test_the_cost_does_not_grow_with_the_fleet(
 
 
 def test_a_limit_without_a_list_is_refused(status: Run) -> None:
-    """No option is read and ignored."""
+    """No option is accepted and ignored."""
     refused = status("--limit", "3")
     assert refused.code == 2
     assert "--limit belongs to --failing" in refused.err
 
 
-def test_it_tells_who_leads_since_when_and_who_would(
+def test_the_leader_its_age_and_the_standbys_are_shown(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """For people and for programs; without a leader that is said, too."""
+    """People and programs see them; a missing leader is shown as none."""
     redis_client.zadd(
         KEYS.standbys, {"other:1": now_ms(redis_client), "another:2": now_ms(redis_client)}
     )
@@ -227,7 +227,7 @@ def test_it_tells_who_leads_since_when_and_who_would(
     assert "  leader     none, 2 standing by" in status().out
 
 
-def test_one_of_a_kind_is_singular(
+def test_one_of_a_kind_is_in_the_singular(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
     """`1 poll, 1 of 1 batch`, not `1 polls, 1 of 1 batches`."""
@@ -239,10 +239,10 @@ def test_one_of_a_kind_is_singular(
     assert "The only target is not polled yet." in status().out
 
 
-def test_workers_of_one_name_are_told_apart_and_said_to_be(
+def test_workers_of_one_name_are_counted_and_reported(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """Two that live; one that was killed and started again is one worker, not two."""
+    """Two living workers are two; a killed and restarted worker is one."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     now, names = now_ms(redis_client), ("twin", "twin", "again", "again")
     for name, instance in zip(names, ("a1", "b2", "c3", "d4"), strict=True):
@@ -268,10 +268,10 @@ def test_workers_of_one_name_are_told_apart_and_said_to_be(
     assert "again#" not in out
 
 
-def test_strange_entries_do_not_blind_it(
+def test_corrupt_entries_do_not_hide_the_others(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """Whatever stands in Redis, the rest is listed."""
+    """Whatever Redis holds, the other targets are listed."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     fail(redis_client, 1, minutes=1)
     redis_client.hset(KEYS.status, mapping={"2": "f", "3": "f{}", "4": "rubbish"})
@@ -280,7 +280,7 @@ def test_strange_entries_do_not_blind_it(
 
 
 def test_a_first_run_says_how_to_begin(status: Run, redis_client: redis.Redis) -> None:
-    """Three commands instead of zeros."""
+    """Three commands are printed instead of zeros."""
     lines = status().out.splitlines()
     assert lines[0] == "Nothing to poll yet. Three ways to begin:"
     assert [line.split()[:3] for line in lines[1:4]] == [
@@ -294,7 +294,7 @@ def test_a_first_run_says_how_to_begin(status: Run, redis_client: redis.Redis) -
 def test_texts_of_devices_do_not_reach_the_terminal_as_codes(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """An error message is shown, not obeyed."""
+    """Escape codes in an error message are printed as spaces."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     error = [now_ms(redis_client), 1, "sw1\x1b[2J", "snmp", "timeout", "no\x07 answer\nfrom it"]
     redis_client.lpush(KEYS.errors, json.dumps(error))
@@ -303,10 +303,10 @@ def test_texts_of_devices_do_not_reach_the_terminal_as_codes(
     assert not {"\x1b", "\x07"} & set(out)
 
 
-def test_results_that_wait_on_a_workers_disk_are_told(
+def test_results_in_a_spool_are_reported(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
-    """In the first sentence and beside the worker; to a script it is not well."""
+    """The verdict and the worker's line name them; --strict exits with 1."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     full = Worker(
         "w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"], spool_waiting=1280, spool_dropped=64

@@ -1,4 +1,4 @@
-"""`poller workers`: who polls, what each carries, and who was lost; read from a real Valkey."""
+"""`poller workers`: the workers, their tags and load, and lost ones; from a real Valkey."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def now_ms(client: redis.Redis) -> int:
     return int(seconds) * 1000 + int(micros) // 1000
 
 
-def test_each_worker_shows_what_it_carries(listed: Run, redis_client: redis.Redis) -> None:
-    """Tags, collectors (with their package where it is not ours), load and last poll, one row each."""
+def test_each_worker_has_one_row(listed: Run, redis_client: redis.Redis) -> None:
+    """A row has tags, collectors (plugins with their package), load and last poll."""
     busy = Worker(
         name="ams-1",
         seen_ms=0,
@@ -71,7 +71,7 @@ def test_each_worker_shows_what_it_carries(listed: Run, redis_client: redis.Redi
 def test_a_lost_worker_comes_last_and_says_since_when(
     listed: Run, redis_client: redis.Redis
 ) -> None:
-    """One that was not heard of for a minute, whose name would come first."""
+    """A worker without a heartbeat for a minute is lost, whatever its name."""
     worker_registry.announce(redis_client, KEYS, Worker("a", 0, 1, 0, 0, 2**20))
     entry = json.loads(redis_client.hget(KEYS.workers, "a") or "")
     redis_client.hset(
@@ -90,7 +90,7 @@ def test_a_lost_worker_comes_last_and_says_since_when(
 
 
 def test_without_workers_it_says_how_to_start_one(listed: Run) -> None:
-    """An empty table would leave a newcomer with a question."""
+    """A note with a command replaces the empty table."""
     result = listed()
     assert result.code == 0
     assert "celery -A poller worker" in result.err

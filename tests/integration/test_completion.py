@@ -1,4 +1,4 @@
-"""The Tab key: names from the database, quickly, or silence; never an error, never a file."""
+"""The Tab key: names from the database within 200 ms, or nothing; never an error, never a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Tab = Callable[..., list[str]]
 
 @pytest.fixture
 def tab(home: Path, tmp_path: Path) -> Tab:
-    """What bash is offered for a line, by the program as a process; it must be silent otherwise."""
+    """The words that bash offers for a line; the process must print nothing else."""
 
     def offers(line: str, **more: str) -> list[str]:
         words = {
@@ -77,7 +77,7 @@ def inventory(
 
 @pytest.mark.usefixtures("inventory")
 def test_names_begin_as_typed() -> None:
-    """Devices, sites, credentials; `%` and `_` are letters like others."""
+    """Devices, sites and credentials match; `%` and `_` are ordinary letters."""
     assert completion.devices("core") == ["core-1", "core_2%"]
     assert completion.devices("core_") == ["core_2%"]
     assert completion.devices("") == ["core-1", "core_2%", "edge-1"]
@@ -107,16 +107,16 @@ def test_names_begin_as_typed() -> None:
 def test_every_command_that_takes_a_name_offers_names(
     tab: Tab, home: Path, line: str, expected: list[str]
 ) -> None:
-    """And a new thing's name is nobody's business."""
+    """A command that makes a new thing offers no name."""
     home.mkdir()
     fill(f"sqlite:///{home / 'poller.db'}")
     assert tab(line) == expected
 
 
-def test_nothing_is_made_and_nothing_said_where_nothing_is(
+def test_without_a_database_completion_is_silent_and_writes_nothing(
     tab: Tab, home: Path, tmp_path: Path
 ) -> None:
-    """An empty directory stays empty; settings that are wrong are no business of the Tab key."""
+    """An empty directory stays empty; wrong settings print nothing."""
     assert tab("poller device show ") == []
     assert not home.exists()
     assert tab("poller device show ", POLLER_NONSENSE="1") == []

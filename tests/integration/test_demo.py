@@ -1,4 +1,4 @@
-"""The demo fleet comes and goes without touching what is somebody's own."""
+"""The demo fleet is installed and removed without touching the operator's own devices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def services(home: Path, free_port: int, monkeypatch: pytest.MonkeyPatch) -> Ser
 def run(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Run:
-    """One command line without a terminal."""
+    """Run one command line without a terminal."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.StringIO())
@@ -51,8 +51,8 @@ def install(services: Services, size: int = 10) -> bool:
     return demo_fleet.install(services, size, demo_fleet.Ports(snmp=16161, routeros=18728))
 
 
-def test_clearing_takes_all_that_was_installed(services: Services, run: Run) -> None:
-    """Devices, credentials and sites: nothing is left to explain to a newcomer."""
+def test_clearing_removes_all_that_was_installed(services: Services, run: Run) -> None:
+    """Devices, credentials and sites are removed."""
     assert install(services)
     code, out, _ = run("demo", "clear", "--json")
     assert (code, json.loads(out)["removed"]) == (0, 10)
@@ -63,15 +63,15 @@ def test_clearing_takes_all_that_was_installed(services: Services, run: Run) -> 
     ) == ([], [], [])
 
 
-def test_a_device_that_only_carries_the_tag_stays(services: Services, run: Run) -> None:
-    """It is asked about, and kept whatever the answer is."""
+def test_a_device_that_only_has_the_tag_stays(services: Services, run: Run) -> None:
+    """A question names it, and it stays whatever the answer is."""
     install(services)
     devices.add(services.engine, DeviceDraft("core-1", "192.0.2.1", tags=("demo",)))
     code, _, err = run("demo", "clear")
     assert code == 2
     assert (
-        "this would remove 10 simulated devices; core-1 is tagged demo, too, and not simulated: kept"
-        in err
+        "this would remove 10 simulated devices; "
+        "core-1 is tagged demo, too, and not simulated: kept" in err
     )
     assert len(names(services)) == 11
     code, out, _ = run("demo", "clear", "--yes")
@@ -82,16 +82,18 @@ def test_a_device_that_only_carries_the_tag_stays(services: Services, run: Run) 
     assert names(services) == ["core-1"]
 
 
-def test_ones_own_device_at_a_simulated_address_stays(services: Services, run: Run) -> None:
-    """An address alone is no mark: somebody may poll the simulator by hand."""
+def test_a_device_without_the_tag_at_a_simulated_address_stays(
+    services: Services, run: Run
+) -> None:
+    """The address alone does not make a device part of the fleet."""
     install(services)
     devices.add(services.engine, DeviceDraft("mine", fleet.address(3)))
     assert run("demo", "clear")[0] == 0
     assert names(services) == ["mine"]
 
 
-def test_what_others_came_to_use_stays(services: Services, run: Run) -> None:
-    """A demo credential that opens somebody's device, a demo site that has one, a site with requirements."""
+def test_credentials_and_sites_in_use_stay(services: Services, run: Run) -> None:
+    """A used credential, a site with a device and a site with requirements stay."""
     install(services)
     own = DeviceDraft("mine", "192.0.2.1", site="ams", credential=fleet.SNMP_CREDENTIAL)
     devices.add(services.engine, own)
@@ -104,7 +106,7 @@ def test_what_others_came_to_use_stays(services: Services, run: Run) -> None:
 
 
 def test_the_same_fleet_is_installed_once(services: Services) -> None:
-    """The next `poller up --demo` changes nothing, a larger one replaces it."""
+    """The next `poller up --demo` changes nothing; a larger fleet replaces the smaller one."""
     assert install(services)
     assert not install(services)
     assert install(services, 12)
@@ -112,6 +114,6 @@ def test_the_same_fleet_is_installed_once(services: Services) -> None:
 
 
 def test_clearing_nothing_is_no_error(run: Run) -> None:
-    """And says so."""
+    """The output reports zero devices."""
     code, out, _ = run("demo", "clear")
     assert (code, out) == (0, "removed 0 simulated devices\n")

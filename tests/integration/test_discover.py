@@ -1,4 +1,4 @@
-"""`poller discover`: what is at an address, as far as the installed collectors can tell."""
+"""`poller discover`: the targets that installed collectors suggest for an address."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sim(NamedTuple):
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[dict[Protocol, Sim]]:
-    """An agent and a router."""
+    """A simulated agent and a simulated router."""
     healthy = [device for device in fleet.devices(20) if device.fault is Fault.NONE]
     chosen = {kind: next(d for d in healthy if d.protocol is kind) for kind in Protocol}
     with simulated(list(chosen.values())) as ports:
@@ -51,7 +51,7 @@ def snmp(agent: Sim, *more: str) -> list[str]:
 
 
 def test_an_agent_is_found_with_the_modules_that_suit_it(cli: Cli, agent: Sim) -> None:
-    """By a stored credential; what is suggested can be added as it stands."""
+    """A stored credential is used, and the suggested target can be added unchanged."""
     ok(cli("credential", "add", "lab", "--kind", "community", stdin=f"{fleet.COMMUNITY}\n"))
     found = ok(cli(*snmp(agent, "--credential", "lab", "--json"))).json
     [item] = found["items"]
@@ -88,16 +88,16 @@ def test_the_secret_may_be_piped_as_for_collect(cli: Cli, agent: Sim) -> None:
     assert ok(cli(*snmp(agent), stdin=f"{fleet.COMMUNITY}\n")).out.count("snmp\t") == 1
 
 
-def test_a_wrong_credential_is_told_without_its_secret(cli: Cli, agent: Sim) -> None:
-    """Exit code 1: nothing was found."""
+def test_a_wrong_credential_is_reported_without_its_secret(cli: Cli, agent: Sim) -> None:
+    """The exit code is 1: there is no suggestion."""
     answer = cli(*snmp(agent, "-o", "timeout=0.2", "-o", "retries=0"), stdin="not-the-community\n")
     assert answer.code == 1
     assert answer.err.startswith("snmp: no answer from")
     assert "not-the-community" not in answer.err + answer.out
 
 
-def test_without_a_credential_nobody_is_sent_one(cli: Cli, agent: Sim) -> None:
-    """Each collector says what it lacks."""
+def test_without_a_named_credential_none_is_sent(cli: Cli, agent: Sim) -> None:
+    """Each collector reports what it lacks."""
     answer = cli("discover", agent.address, "--json", "--timeout", "1s")
     reasons = {each["collector"]: each["reason"] for each in json.loads(answer.out)["nothing"]}
     assert reasons["snmp"] == "no credential of a kind it takes was named"
@@ -119,8 +119,8 @@ def test_mistakes_are_refused_by_name(cli: Cli, words: list[str], text: str) -> 
     assert text in answer.err
 
 
-def test_what_needs_no_login_is_asked_without_one(cli: Cli, agent: Sim) -> None:
-    """Whoever answers a ping is worth a target; what was given is part of it."""
+def test_collectors_without_a_login_are_asked_without_one(cli: Cli, agent: Sim) -> None:
+    """An address that answers a ping is worth a target; given options are part of it."""
     found = ok(
         cli("discover", agent.address, "--collector", "ping", "-o", "count=2", "--json")
     ).json
@@ -133,7 +133,7 @@ def test_what_needs_no_login_is_asked_without_one(cli: Cli, agent: Sim) -> None:
 def test_a_web_server_is_found_and_its_certificate_pinned(
     cli: Cli, tmp_path: Path, status: int
 ) -> None:
-    """What is suggested is polled as it stands: the status is the one to expect."""
+    """The suggested target polls successfully: it expects the status that was seen."""
     made = web_servers.identity(tmp_path)
     with web_servers.serving(web_servers.saying(f"HTTP/1.1 {status} X"), made.context) as server:
         where = ["-o", f"port={server.port}", "-o", "scheme=https"]
@@ -148,7 +148,8 @@ def test_a_web_server_is_found_and_its_certificate_pinned(
     )
 
 
-def test_no_web_server_is_said_to_be_none(cli: Cli, free_port: int) -> None:
+def test_an_address_without_a_web_server_is_reported(cli: Cli, free_port: int) -> None:
+    """The reason names the connection that failed."""
     answer = cli("discover", "127.0.0.1", "--collector", "http", "-o", f"port={free_port}")
     assert answer.code == 1
     assert "Connection refused" in answer.err

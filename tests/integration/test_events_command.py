@@ -1,4 +1,4 @@
-"""`poller events`: what happened, listed and followed, also when a server is away."""
+"""`poller events`: events are listed and followed, even while a server is away."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return (code, *capsys.readouterr())
 
 
-def test_events_are_listed_from_sql_and_from_what_is_not_there_yet(
+def test_events_are_listed_from_sql_and_from_the_stream(
     services: Services, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Newest first, filtered alike in both places."""
+    """The newest comes first, and both sources are filtered alike."""
     now_ms = time.time_ns() // 1_000_000
     old = dataclasses.replace(DOWN, at_ms=now_ms - 7_200_000, message="old")
     event_publisher.emit(services, [old, dataclasses.replace(old, device="sw2", message="other")])
@@ -57,10 +57,10 @@ def test_events_are_listed_from_sql_and_from_what_is_not_there_yet(
     assert found() == ["new", "other", "old"]
 
 
-def test_without_redis_what_is_in_sql_is_shown(
+def test_without_redis_the_events_in_sql_are_shown(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And that something may be missing."""
+    """A note says that the newest events may be missing."""
     event_publisher.emit(services, [DOWN])
     event_recorder.copy(services)
     away(services, monkeypatch)
@@ -80,17 +80,17 @@ def test_without_redis_what_is_in_sql_is_shown(
         (("--limit", "0"), "limit"),
     ],
 )
-def test_a_wrong_question_is_refused_with_its_name(
+def test_wrong_options_are_refused_by_name(
     services: Services, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
 ) -> None:
-    """Exit code 2, and nothing on stdout."""
+    """The exit code is 2, and stdout stays empty."""
     code, out, err = cli(capsys, *arguments)
     assert (code, out) == (2, "")
     assert said in err
 
 
 class Follower:
-    """`poller events --follow --json` in a process of its own."""
+    """`poller events --follow --json` as a process."""
 
     def __init__(self, url: str, *arguments: str) -> None:
         environment = {**os.environ, "POLLER_REDIS_URL": url}
@@ -113,7 +113,7 @@ class Follower:
 def test_following_survives_a_server_that_restarts(
     services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its data and without it; Ctrl-C ends it without a word."""
+    """The server restarts with and without its data; Ctrl-C ends the command quietly."""
     server = Valkey(tmp_path / "own")
     server.start()
     monkeypatch.setenv("POLLER_REDIS_URL", server.url)
@@ -141,10 +141,10 @@ def test_following_survives_a_server_that_restarts(
         server.kill()
 
 
-def test_following_without_a_server_is_an_outage(
+def test_following_without_a_server_is_an_error(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody who mistyped the address should not wait for ever."""
+    """A mistyped address must not wait for ever."""
     away(services, monkeypatch)
     bootstrap.services.cache_clear()
     code, _, err = cli(capsys, "--follow")

@@ -1,4 +1,4 @@
-"""Flower, as `poller flower` runs it: safe, and with the queues that poll."""
+"""`poller flower`: Flower is safe and shows the poll queues."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Start = Callable[..., str]
 
 @pytest.fixture
 def flower(home: Path, tmp_path: Path, valkey_url: str, free_port: int) -> Iterator[Start]:
-    """Start it; returns its address once it answers."""
+    """Start Flower; returns its address once it responds."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(**more: str) -> str:
@@ -60,7 +60,7 @@ def _queues(url: str) -> set[str]:
 
 
 def test_the_broker_page_shows_the_poll_queues(flower: Start, redis_client: redis.Redis) -> None:
-    """Those on the board at its start, and those that come later, before any worker has answered."""
+    """Queues on the board at the start and later ones appear, before any worker has answered."""
     redis_client.sadd(Keys().queues, "poll.snmp", "poll.snmp;site=ams")
     url = flower()
     wait_until(
@@ -71,8 +71,8 @@ def test_the_broker_page_shows_the_poll_queues(flower: Start, redis_client: redi
     wait_until(lambda: "poll.routeros" in _queues(url), "a queue that came later")
 
 
-def test_a_password_is_asked_for_and_not_shown(flower: Start) -> None:
-    """Neither on the command line nor to who does not have it."""
+def test_a_password_is_required_and_not_shown(flower: Start) -> None:
+    """The password is not on the command line, and requests without it are refused."""
     url = flower(POLLER_FLOWER_BASIC_AUTH="ops:hunter22")
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(url, timeout=5)
@@ -88,7 +88,7 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def test_beyond_loopback_it_wants_a_password(home: Path, tmp_path: Path) -> None:
+def test_beyond_loopback_a_password_is_required(home: Path, tmp_path: Path) -> None:
     """Flower can stop workers."""
     env = {**os.environ, "POLLER_FLOWER_BIND": "0.0.0.0"}
     done = subprocess.run(

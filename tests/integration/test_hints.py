@@ -1,4 +1,4 @@
-"""What an error tells a person to try is tried here."""
+"""The commands that errors and results suggest are executed here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cli(
     home: Path, valkey_url: str, redis_client: redis.Redis, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Cli:  # fmt: skip
-    """Run command lines on a home with a small inventory and an empty board; every secret is `public`."""
+    """Run command lines on a home with a small inventory; every secret is `public`."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
 
     def run(*arguments: str) -> Result:
@@ -81,7 +81,7 @@ def cli(
     ],
 )
 def test_the_command_an_error_suggests_works(cli: Cli, mistake: str, code: int) -> None:
-    """It ends with 0; commands with a word to fill in are filled in first."""
+    """The suggested command exits with 0; placeholders are filled in first."""
     refused = cli(*shlex.split(mistake), "--json")
     assert refused.code == code, refused
     commands = COMMAND.findall(refused.hint)
@@ -95,7 +95,7 @@ def test_the_command_an_error_suggests_works(cli: Cli, mistake: str, code: int) 
 def test_a_database_that_is_behind_is_upgraded_by_its_hint(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A database of one's own is never upgraded unasked, and the command to ask with is right."""
+    """A configured database is never upgraded unasked, and the suggested command upgrades it."""
     monkeypatch.setenv("POLLER_DATABASE_URL", f"sqlite:///{tmp_path / 'own.db'}")
     refused = cli("device", "list", "--json")
     [command] = COMMAND.findall(refused.hint)
@@ -104,7 +104,7 @@ def test_a_database_that_is_behind_is_upgraded_by_its_hint(
 
 
 def test_the_next_step_a_command_names_works(cli: Cli) -> None:
-    """`next: poller target add ...` after `poller device add`."""
+    """`next: poller target add ...` after `poller device add` works."""
     added: Any = cli("device", "add", "new", "192.0.2.9")
     [command] = COMMAND.findall(added.err)
     assert cli(*shlex.split(command.splitlines()[0])).code == 0

@@ -1,4 +1,4 @@
-"""The command tree: quick to show, complete, and forgiving about plurals."""
+"""The command tree: quick, complete, and open to plurals."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_a_branch_without_a_module_is_shown_and_fails() -> None:
 
 
 def test_names_and_helps_of_the_table_are_unique_and_short() -> None:
-    """One line each in the list."""
+    """Each command has one line in the list."""
     names = [branch.name for branch in main.Root.branches]
     assert len(names) == len(set(names))
     assert all(len(branch.help) <= 60 for branch in main.Root.branches)
 
 
-def test_plural_nouns_lead_to_the_same_place() -> None:
-    """`poller devices` is `poller device`, a stranger is a stranger."""
+def test_singular_and_plural_are_the_same_command() -> None:
+    """`poller devices` is `poller device`; an unknown word is no command."""
     root = get_command(main.app)
     context = typer.Context(root)
     assert isinstance(root, TyperGroup)
@@ -52,7 +52,7 @@ def test_plural_nouns_lead_to_the_same_place() -> None:
 
 @pytest.mark.parametrize("branch", main.Root.branches, ids=lambda branch: branch.name)
 def test_a_flag_is_shown_without_a_type(branch: Branch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--json`, not `--json <bool>`: it takes no value. In every command of the tree."""
+    """The help shows `--json`, not `--json <bool>`, in every command of the tree."""
     command = branch.load()
     lines = [[branch.name], *([branch.name, name] for name in getattr(command, "commands", ()))]
     for line in lines:

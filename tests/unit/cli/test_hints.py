@@ -1,4 +1,4 @@
-"""Every command that a text of the program names can be typed: it exists, and takes these options."""
+"""Every command in a text of the program exists and has the named options."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import poller
 from poller.cli import main
 
 SOURCES = Path(poller.__file__).parent
-#: A command stands at the start of a text, in backticks, or behind `:`, `(`, `next` or `or`; prose has "the poller".
+#: A command starts a text, or follows a backtick, `:`, `(`, `next` or `or`.
 COMMAND = re.compile(r"(?:^|`|: |\(|\bor )poller( [a-z][\w-]*(?: [\w./=-]+)*)")
 #: Words of prose that may follow a command without a comma.
 PROSE = {"starts", "shows", "lists", "names", "chooses", "is", "and", "running"}
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Every string of a module; what is filled in later is the word 1, which is a name as well as a number."""
+    """Every string of a module; placeholders become 1, which is a name as well as a number."""
     parts: set[int] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.JoinedStr):
@@ -49,7 +49,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def test_the_texts_name_commands() -> None:
-    """Else the next test would test nothing."""
+    """Without this check the next test could test nothing."""
     named = {command.split()[0] for _, command in commands() if command}
     assert {"device", "target", "credential", "site", "status", "up", "db"} <= named
 
@@ -58,7 +58,7 @@ def test_the_texts_name_commands() -> None:
     ("place", "command"), sorted(set(commands())), ids=lambda text: text.replace(" ", "_")
 )
 def test_a_named_command_exists_and_takes_its_options(place: str, command: str) -> None:
-    """A hint that names an option nobody has is worse than none. Nothing is run here."""
+    """The command is parsed, not run."""
     words = shlex.split(command)
     root = get_command(main.app)
     context = typer.Context(root, info_name="poller")

@@ -1,4 +1,4 @@
-"""A word that the command line does not know: which one was meant?"""
+"""Unknown words on the command line: the error suggests the right word."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from poller.cli import main
         ("collect snmp 127.0.0.1 --output jsno", "json"),
     ],
 )
-def test_what_other_programs_call_it_is_understood(
+def test_words_of_other_programs_get_a_suggestion(
     capsys: pytest.CaptureFixture[str], words: str, meant: str
 ) -> None:
-    """And said, not done."""
+    """The suggested command is not executed."""
     assert main.run(words.split()) == 2
     assert f"try: did you mean {meant}? (or: poller" in capsys.readouterr().err
 
 
-def test_a_word_that_nobody_uses_gets_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is guessed."""
+def test_an_unknown_word_gets_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no guess."""
     assert main.run(["device", "frobnicate"]) == 2
     assert "try: poller device --help\n" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Words of a command line become the types a collector declares."""
+"""`key=value` words become values of the types a collector declares."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Model(BaseModel):
 
 
 def test_pairs_are_split_at_the_first_equals_sign() -> None:
-    """Values may contain more of them."""
+    """A value may contain equals signs."""
     assert key_values.pairs(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
 
 
 @pytest.mark.parametrize("given", [["a"], ["=b"], ["a=1", "a=2"]])
 def test_odd_pairs_are_refused(given: list[str]) -> None:
-    """A key given twice is no guess."""
+    """A missing key, a missing sign and a repeated key are errors."""
     with pytest.raises(errors.InvalidInput):
         key_values.pairs(given)
 
@@ -48,12 +48,12 @@ def test_odd_pairs_are_refused(given: list[str]) -> None:
         ("unknown", "x", "x"),
     ],
 )
-def test_lists_and_structures_are_taken_apart(key: str, text: str, expected: object) -> None:
-    """Everything else is left to the model."""
+def test_lists_and_structures_are_parsed(key: str, text: str, expected: object) -> None:
+    """Other texts are left to the model."""
     assert key_values.typed(Model, {key: text}) == {key: expected}
 
 
 def test_a_broken_structure_names_the_option() -> None:
-    """And repeats it."""
+    """The error quotes the option's name."""
     with pytest.raises(errors.InvalidInput, match='"table"'):
         key_values.typed(Model, {"table": "{"})

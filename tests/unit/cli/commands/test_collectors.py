@@ -1,4 +1,4 @@
-"""`poller collectors`: what is installed, what it takes, and what cannot be used."""
+"""`poller collectors`: installed collectors, their options, and broken ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ POINTS = [
 
 @pytest.fixture
 def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One plugin that works and one that does not."""
+    """One plugin that loads and one that does not."""
     load = registry.load
     monkeypatch.setattr(EntryPoint, "load", lambda self: Odd if self.name == "odd" else _fail())
     monkeypatch.setattr(registry, "load", lambda: load(POINTS))
@@ -64,10 +64,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return (main.run(["collectors", *arguments]), *capsys.readouterr())
 
 
-def test_the_built_in_ones_are_listed_with_origin_and_options(
+def test_built_in_collectors_are_listed_with_origin_and_options(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """For programs: everything, in types."""
+    """Programs get every field, in JSON types."""
     found = json.loads(run(capsys, "--json")[1])
     snmp = next(item for item in found["items"] if item["name"] == "snmp")
     assert (snmp["distribution"], snmp["api_version"], snmp["credentials"]) == (
@@ -84,8 +84,8 @@ def test_the_built_in_ones_are_listed_with_origin_and_options(
 
 
 @pytest.mark.usefixtures("plugins")
-def test_options_are_shown_as_one_types_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """Names with defaults, types in words, bounds where there are some."""
+def test_options_are_shown_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row has name and default, type in words, and bounds."""
     lines = run(capsys)[1].splitlines()
     rows = [line.split("\t")[1:] for line in lines if line.startswith("odd\t")][1:]
     assert rows == [
@@ -101,10 +101,10 @@ def test_options_are_shown_as_one_types_them(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("plugins")
-def test_one_that_failed_to_load_is_named_with_the_reason(
+def test_a_plugin_that_failed_to_load_is_listed_with_the_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It hides no other, and asking for it by name says the same."""
+    """Other plugins are still listed, and the error for its name has the same reason."""
     _, out, _ = run(capsys)
     reason = "ModuleNotFoundError: No module named 'no_such_module_anywhere'"
     assert f"gone\tunknown distribution\tfailed to import\t{reason}" in out
@@ -114,15 +114,17 @@ def test_one_that_failed_to_load_is_named_with_the_reason(
     assert "ModuleNotFoundError" in err
 
 
-def test_a_stranger_is_refused_with_the_names_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    """As everywhere."""
+def test_an_unknown_collector_is_refused_with_the_nearest_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The exit code is 2."""
     code, _, err = run(capsys, "smnp")
     assert code == 2
     assert "did you mean snmp?" in err
 
 
 def test_singular_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    """`poller collector snmp` reads better."""
+    """`poller collector snmp` is `poller collectors snmp`."""
     assert main.run(["collector", "snmp"]) == 0
     assert "snmp\tpoller" in capsys.readouterr().out
 
@@ -130,7 +132,7 @@ def test_singular_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_on_a_terminal_each_collector_has_a_table_of_its_own(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is cut at 80 columns: texts wrap instead."""
+    """Texts wrap at 80 columns and are not cut."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
@@ -142,7 +144,7 @@ def test_on_a_terminal_each_collector_has_a_table_of_its_own(
 
 
 def test_abilities_and_api_versions_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """In one line each; for programs also what this release serves."""
+    """Each collector has one line; programs also get the served versions."""
     head, *lines = run(capsys)[1].splitlines()
     assert head.split("\t") == ["name", "from", "api", "credentials", "abilities", "state"]
     rows = {line.split("\t")[0]: line.split("\t") for line in lines[: lines.index("")]}
@@ -156,8 +158,8 @@ def test_abilities_and_api_versions_are_listed(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.usefixtures("plugins")
-def test_the_schema_of_the_options_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    """By itself, and with everything else."""
+def test_the_json_schema_of_options_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The schema is printed alone, and as a field of the JSON list."""
     schema = json.loads(run(capsys, "odd", "--schema")[1])
     assert schema["properties"]["size"]["exclusiveMaximum"] == 10
     assert schema["required"] == ["path"]
@@ -171,7 +173,7 @@ def test_the_schema_of_the_options_is_for_programs(capsys: pytest.CaptureFixture
 def test_a_deprecated_api_is_a_state_with_a_reason(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once this release serves a newer one, too."""
+    """The state appears once this release serves a newer version, too."""
     load = registry.load
     soon = {1: Served(ends="2.0"), 2: Served()}
     monkeypatch.setattr(EntryPoint, "load", lambda self: Odd)
@@ -179,6 +181,6 @@ def test_a_deprecated_api_is_a_state_with_a_reason(
     out = run(capsys)[1]
     assert "\tdeprecated API\n" in out
     assert (
-        "odd\tunknown distribution\tit uses collector API 1, which poller 2.0 will not serve any more"
-        in out
+        "odd\tunknown distribution\t"
+        "it uses collector API 1, which poller 2.0 will not serve any more" in out
     )

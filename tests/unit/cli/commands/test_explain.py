@@ -1,4 +1,4 @@
-"""`poller explain` knows every code, and says so for those it does not know."""
+"""`poller explain` explains every code and suggests the nearest one for an unknown code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poller.domain.failures import error_codes
 
 @pytest.mark.parametrize("item", explain.entries(), ids=lambda item: item["code"])
 def test_every_code_is_found(item: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """In whatever case it is typed."""
+    """Upper and lower case are accepted."""
     assert main.run(["explain", item["code"].lower(), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["code"], said["meaning"], said["try"]) == (
@@ -41,21 +41,21 @@ def test_a_code_of_a_run_shows_its_consequences(capsys: pytest.CaptureFixture[st
     ]
 
 
-def test_no_code_means_two_things() -> None:
-    """Else a person would be told the wrong one."""
+def test_every_code_is_unique() -> None:
+    """A repeated code would give the wrong explanation."""
     codes = [item["code"].lower() for item in explain.entries()]
     assert len(set(codes)) == len(codes)
 
 
 def test_all_exit_codes_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """`poller explain exit-codes`."""
+    """`poller explain exit-codes` lists all of them."""
     assert main.run(["explain", "exit-codes"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines[1:]] == [str(code) for code in explain.EXIT_CODES]
 
 
-def test_without_a_code_it_tells_all(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of runs first."""
+def test_without_a_code_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Codes of runs come first."""
     assert main.run(["explain"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(explain.entries()) + 1
@@ -63,12 +63,12 @@ def test_without_a_code_it_tells_all(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_an_unknown_code_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 3, as for every name that does not exist."""
+    """The exit code is 3, as for every name that does not exist."""
     assert main.run(["explain", "tiemout"]) == 3
     assert "try: poller explain timeout" in capsys.readouterr().err
 
 
 def test_a_code_like_no_other_gets_one_hint(capsys: pytest.CaptureFixture[str]) -> None:
-    """The list is it; nothing has to be said twice."""
+    """The hint is the command that lists all codes."""
     assert main.run(["explain", "foo"]) == 3
     assert capsys.readouterr().err.endswith("  try: poller explain\n")

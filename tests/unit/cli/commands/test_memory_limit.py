@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""`poller worker --memory-limit`: the sizes that people write."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from poller.cli.commands import worker
     ],
 )
 def test_sizes_are_read_in_powers_of_1024(text: str, expected: int) -> None:
-    """With or without B, in any case."""
+    """The letter B is optional, and case does not matter."""
     assert worker.parse_bytes(text, "--memory-limit") == expected
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1M", "5X", "1e9", "5 M M"])
 def test_anything_else_is_refused_with_the_right_form(text: str) -> None:
-    """By the name of the option."""
+    """The error names the option."""
     with pytest.raises(errors.InvalidInput, match=r"--memory-limit: .* is not a size") as refused:
         worker.parse_bytes(text, "--memory-limit")
     assert "512M" in refused.value.hint

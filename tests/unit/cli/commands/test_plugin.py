@@ -1,4 +1,4 @@
-"""`poller plugin new`: what it writes, what it refuses, and that it touches nothing that is there."""
+"""`poller plugin new`: the files it writes, the names it refuses, and existing files it keeps."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return (main.run(["plugin", "new", *arguments]), *capsys.readouterr())
 
 
-def test_a_package_is_written_and_the_next_command_told(
+def test_a_package_is_written_and_the_next_command_printed(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The package has six files and one entry point."""
     code, out, err = run(capsys, "acme-olt2")
     assert (code, out) == (0, "wrote 6 files to acme-olt2\n")
     assert err == "next: pip install ./acme-olt2\n"
@@ -32,9 +33,13 @@ def test_a_package_is_written_and_the_next_command_told(
         str(path.relative_to(here / "acme-olt2")) for path in here.rglob("*") if path.is_file()
     )
     assert files == [
-        ".gitignore", "README.md", "poller_acme_olt2/__init__.py", "poller_acme_olt2/collector.py",
-        "pyproject.toml", "tests/test_acme_olt2.py",
-    ]  # fmt: skip
+        ".gitignore",
+        "README.md",
+        "poller_acme_olt2/__init__.py",
+        "poller_acme_olt2/collector.py",
+        "pyproject.toml",
+        "tests/test_acme_olt2.py",
+    ]
     project = tomllib.loads((here / "acme-olt2" / "pyproject.toml").read_text())
     assert project["project"]["name"] == "poller-acme-olt2"
     assert project["project"]["entry-points"]["poller.collectors"] == {
@@ -43,7 +48,8 @@ def test_a_package_is_written_and_the_next_command_told(
     assert "{{" not in "".join(path.read_text() for path in here.rglob("*") if path.is_file())
 
 
-def test_another_place_may_be_given(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_folder_may_be_given(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--path chooses the folder."""
     code, out, _ = run(capsys, "olt", "--path", "src/mine", "--json")
     assert code == 0
     said = json.loads(out)
@@ -59,13 +65,13 @@ def test_another_place_may_be_given(here: Path, capsys: pytest.CaptureFixture[st
 def test_the_next_command_installs_what_was_written(
     place: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And no stranger's package: pip takes a word without a slash for a name."""
+    """Without a slash pip would install a package of that name from the index."""
     _, _, err = run(capsys, "olt", "--path", place)
     assert err == f"next: pip install {shlex.quote(f'./{Path(place)}')}\n"
 
 
 def test_nothing_that_exists_is_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Not even an empty directory is taken for ours."""
+    """An existing empty directory is refused, too."""
     (here / "olt").mkdir()
     (here / "file").write_text("mine")
     for arguments in (["olt"], ["other", "--path", "olt"], ["other", "--path", "file"]):
@@ -78,28 +84,43 @@ def test_nothing_that_exists_is_overwritten(here: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("OLT", "olt"), ("2olt", "olt"), ("olt!", "olt"), ("a b", "a-b"), ("../x", "x"), ("", "olt"), ("-x", None),
-     ("x" * 41, "x" * 40), ("olt_", "olt"), ("é", "olt"), ("a.b", "a-b"), ("a\nb", "a-b")],
-)  # fmt: skip
+    [
+        ("OLT", "olt"),
+        ("2olt", "olt"),
+        ("olt!", "olt"),
+        ("a b", "a-b"),
+        ("../x", "x"),
+        ("", "olt"),
+        ("-x", None),
+        ("x" * 41, "x" * 40),
+        ("olt_", "olt"),
+        ("é", "olt"),
+        ("a.b", "a-b"),
+        ("a\nb", "a-b"),
+    ],
+)
 def test_a_bad_name_is_refused_with_a_good_one(
     here: Path, capsys: pytest.CaptureFixture[str], name: str, nearest: str | None
 ) -> None:
+    """The hint has the nearest usable name, and no file is written."""
     code, _, err = run(capsys, name)
     assert code == 2
     assert nearest is None or f"try: poller plugin new {nearest}\n" in err
     assert list(here.iterdir()) == []
 
 
-def test_the_name_of_an_installed_collector_is_taken(
+def test_the_name_of_an_installed_collector_is_refused(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """No file is written."""
     code, _, err = run(capsys, "snmp")
     assert code == 2
     assert 'there is a collector named "snmp" already' in err
     assert list(here.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The error quotes the path."""
     code, _, err = run(capsys, "olt", "--path", "/proc/nowhere/olt")
     assert code == 2
     assert "/proc/nowhere/olt" in err
@@ -108,10 +129,10 @@ def test_a_place_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     "name", ["none", "true", "false", "class", "login", "options", "api", "test"]
 )
-def test_words_that_mean_something_to_python_make_a_package_that_can_be_imported(
+def test_python_keywords_make_a_package_that_can_be_imported(
     here: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    """`class None:` is no class."""
+    """`class None:` would be a syntax error."""
     assert run(capsys, name)[0] == 0
     for path in here.rglob("*.py"):
         compile(path.read_text(), str(path), "exec")

@@ -16,7 +16,7 @@ METRIC = "routeros_family_provisioning_total"
     ids=lambda each: str(each),
 )
 def test_names_of_metrics_stay_whole_and_labels_give_way(screen: int, left_out: list[str]) -> None:
-    """Then what is the same on every line is left out."""
+    """Columns with the same text in every row are left out next."""
     labels = {"interface": "ether1-uplink-to-the-core", "family": "ipv6"}
     item = {
         "target": "routeros",

@@ -1,4 +1,4 @@
-"""`poller sinks`: where readings can go, where they go, and what cannot be used."""
+"""`poller sinks`: installed sinks, those in use, and broken ones."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 @pytest.mark.usefixtures("home")
 def test_sinks_are_listed_with_origin_use_and_state(capsys: pytest.CaptureFixture[str]) -> None:
+    """The SQL sink is in use by default."""
     code, out, _ = run(capsys)
     rows: list[Any] = [line.split("\t") for line in out.splitlines()]
     assert code == 0
@@ -38,8 +39,8 @@ def test_sinks_are_listed_with_origin_use_and_state(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.usefixtures("home", "with_a_broken_one")
-def test_a_broken_one_is_named_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    """It hides no other; one that the settings ask for is worth a word."""
+def test_a_broken_sink_is_listed_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """Other sinks are still listed."""
     assert "gone\tunknown distribution\tfailed to import\tModuleNotFoundError" in run(capsys)[1]
     found = json.loads(run(capsys, "--json")[1])
     assert [item["name"] for item in found["items"]] == ["sql", "stream"]
@@ -47,13 +48,15 @@ def test_a_broken_one_is_named_with_its_reason(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.usefixtures("home", "with_a_broken_one")
-def test_a_sink_that_is_wanted_and_cannot_be_used_is_said(
+def test_a_configured_sink_that_cannot_be_used_is_noted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Workers would not start with such a setting."""
     monkeypatch.setenv("POLLER_SINKS", "sql,gone")
     assert "the setting sinks names gone, which cannot be used" in run(capsys)[2]
 
 
-def test_plural_and_singular(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+def test_singular_is_accepted(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    """`poller sink` is `poller sinks`."""
     assert main.run(["sink"]) == 0
     assert "sql" in capsys.readouterr().out

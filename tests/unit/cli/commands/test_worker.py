@@ -1,4 +1,4 @@
-"""`poller worker --memory-limit`: a limit that a large fleet would not fit is told, and not refused."""
+"""`poller worker --memory-limit`: a limit that is too low for a large fleet gets a warning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poller.cli.commands import worker
 
 
 @pytest.fixture(autouse=True)
-def nobody(home: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_process(home: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process is started."""
     monkeypatch.setattr(worker.WorkerProcesses, "run", lambda *_: None)
 
@@ -21,10 +21,10 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-def test_a_limit_below_what_the_remembered_targets_take_is_warned_of(
+def test_a_limit_below_the_size_of_the_target_cache_is_warned_of(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process would be replaced whenever it knows the fleet. The setting that bounds it is named."""
+    """The process would be replaced again and again; the warning names the setting."""
     text = said(capsys, "--memory-limit", "1G")
     assert "--memory-limit is 1024 MiB" in text
     assert "50,000 targets (target_cache)" in text
@@ -33,14 +33,16 @@ def test_a_limit_below_what_the_remembered_targets_take_is_warned_of(
     assert said(capsys, "--memory-limit", "1G") == ""
 
 
-def test_a_limit_that_suffices_and_none_are_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sufficient_limit_and_no_limit_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no warning."""
     assert said(capsys, "--memory-limit", "2G") == ""
     assert said(capsys) == ""
 
 
-def test_the_warning_is_an_object_where_all_lines_are(
+def test_the_warning_is_json_if_the_log_format_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Every line of the process is then one JSON object."""
     monkeypatch.setenv("POLLER_LOG_FORMAT", "json")
     line = json.loads(said(capsys, "--memory-limit", "512M"))
     assert line["process"] == "poller"

@@ -14,7 +14,7 @@ from poller.collectors import api
 
 
 class Finder:
-    """Suggests whatever its test says."""
+    """A collector whose suggestions depend on its deed."""
 
     name = "finder"
 

@@ -1,4 +1,4 @@
-"""Commands that run a plugin end in time, whatever it does, and say what it was."""
+"""Commands that run a plugin end in time, whatever the plugin does."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ async def block() -> None:
 
 
 def test_a_result_and_an_error_come_through() -> None:
+    """The caller gets the plugin's result or its exception."""
     assert plugin_runner.run(answer(), 5.0) == 42
     with pytest.raises(SystemExit):
         plugin_runner.run(leave(), 5.0)
 
 
-def test_one_that_keeps_the_loop_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_blocks_the_loop_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says that the collector blocks."""
     monkeypatch.setattr(plugin_runner, "CLEAN_UP_S", 0.1)
     with pytest.raises(errors.CollectorCrashed, match="blocks"):
         plugin_runner.run(block(), 0.1)
 
 
 def test_the_process_ends_though_a_thread_of_a_plugin_does_not() -> None:
-    """With the exit code it would have had, and everything it had said."""
+    """The exit code and all output are as without that thread."""
     program = (
         "import asyncio, time\n"
         "from poller.cli.direct import discovery, plugin_runner\n"

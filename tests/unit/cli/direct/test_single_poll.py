@@ -1,4 +1,4 @@
-"""`poller collect`: what a collector does after its poll does not cost the poll."""
+"""`poller collect`: a collector that fails after its poll does not lose the poll."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class Slow(Clumsy):
 @pytest.mark.parametrize(
     ("collector", "said"), [(Clumsy(), "RuntimeError: no such file"), (Slow(), "TimeoutError")]
 )
-def test_a_collector_that_cannot_be_closed_has_polled_all_the_same(
+def test_a_collector_that_cannot_be_closed_still_has_a_result(
     collector: Clumsy, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The failure to close is a note."""
     drained = asyncio.run(single_poll.collect(collector, "127.0.0.1", api.Options(), None, 5))
     assert drained.outcome.result is Result.OK
     assert f"clumsy could not be closed: {said}" in capsys.readouterr().err
@@ -59,8 +60,8 @@ with single_poll.exit_reported("suicidal"):
 """
 
 
-def test_a_collector_that_ends_the_process_is_told_of() -> None:
-    """Once, with the exit code of a poll that failed: 3 would be a name that does not exist."""
+def test_a_collector_that_ends_the_process_is_reported() -> None:
+    """The exit code is 1, that of a failed poll: 3 would be a name that does not exist."""
     done = subprocess.run(
         [sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=30, check=False
     )

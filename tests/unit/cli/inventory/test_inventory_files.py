@@ -1,4 +1,4 @@
-"""Inventory files in three forms: what is written is read back, and what is wrong is found by its line."""
+"""Inventory files in three forms: written files are read back, and problems have their lines."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def drafts(found: ParsedFile) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
 
 @pytest.mark.parametrize("form", ["csv", "json", "yaml"])
 @given(fleet=FLEETS)
-def test_what_is_written_is_read_back(
+def test_a_written_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory,
     form: str,
     fleet: list[tuple[DeviceDraft, list[TargetDraft]]],
 ) -> None:
-    """Every field of every device and target, whatever characters it has."""
+    """Every field of every device and target survives, whatever characters it has."""
     text = io.StringIO(newline="")
     assert inventory_files.write(text, form, fleet) == len(fleet)
     found = read(tmp_path_factory.getbasetemp(), text.getvalue(), f"fleet.{form}")
@@ -124,12 +124,12 @@ def lines_of(found: ParsedFile) -> list[tuple[int, str]]:
 def test_wrong_lines_of_a_csv_file_are_found(
     tmp_path: Path, text: str, expected: list[tuple[int, str]]
 ) -> None:
-    """By number and column, also behind blank and many-line records."""
+    """Problems have line and column, also after blank lines and records of several lines."""
     assert lines_of(read(tmp_path, text, "x.csv")) == expected
 
 
 def test_a_semicolon_file_with_a_byte_order_mark(tmp_path: Path) -> None:
-    """As spreadsheets of half the world write it."""
+    """Spreadsheets in many countries write such files."""
     found = read(tmp_path, "\ufeffname;address;tags\r\nsw1;::1;a b\r\n", "x.csv")
     assert [raw.fields for raw in found.devices] == [
         {"name": "sw1", "address": "::1", "tags": ["a", "b"]}
@@ -137,13 +137,13 @@ def test_a_semicolon_file_with_a_byte_order_mark(tmp_path: Path) -> None:
 
 
 def test_options_in_a_csv_cell_may_be_plain_words(tmp_path: Path) -> None:
-    """Easier to type than JSON."""
+    """`key=value` words are easier to type than JSON."""
     found = read(tmp_path, "name,collector,options\nsw1,snmp,port=1161 modules='a b'\n", "x.csv")
     assert found.devices[0].targets[0].fields["options"] == {"port": "1161", "modules": "a b"}
 
 
 def test_lines_of_one_device_become_one_device(tmp_path: Path) -> None:
-    """With one target each, which keep their own lines."""
+    """Each line adds a target, which keeps its line."""
     found = read(
         tmp_path, CSV_HEAD + "a,::1,snmp,60s\nb,::1,snmp,60s\na,::1,routeros,5m\n", "x.csv"
     )
@@ -154,7 +154,7 @@ def test_lines_of_one_device_become_one_device(tmp_path: Path) -> None:
 
 
 def test_json_devices_know_their_lines(tmp_path: Path) -> None:
-    """In a bare list and in an object, however it is indented."""
+    """A bare list and an object work, with any indentation."""
     devices = [{"name": "a", "targets": [{"collector": "snmp"}]}, {"name": "b"}, 5]
     for text in (json.dumps(devices, indent=2), json.dumps({"devices": devices}, indent="\t")):
         found = read(tmp_path, text, "x.json")
@@ -179,7 +179,7 @@ devices:
 
 
 def test_yaml_fields_know_their_lines(tmp_path: Path) -> None:
-    """Also those of targets."""
+    """Fields of targets have lines, too."""
     found = read(tmp_path, YAML, "x.yaml")
     a, b = found.devices
     assert a.targets[0].problem("x", "interval", "m")[1:3] == (6, "targets[0].interval")
@@ -202,7 +202,7 @@ def test_yaml_fields_know_their_lines(tmp_path: Path) -> None:
 def test_a_file_that_is_not_of_its_form_is_refused_with_the_line(
     tmp_path: Path, name: str, text: str, line: int
 ) -> None:
-    """One complaint is enough then."""
+    """There is one problem, the first."""
     with pytest.raises(BadFile) as caught:
         read(tmp_path, text, name)
     assert [problem.line for problem in caught.value.details] == [line]
@@ -223,7 +223,7 @@ def test_a_yaml_file_cannot_run_code(tmp_path: Path) -> None:
 
 
 def test_an_unknown_suffix_asks_for_the_format(tmp_path: Path) -> None:
-    """And with it, reads."""
+    """With the format given, the file is read."""
     (tmp_path / "fleet.txt").write_text("name\nsw1\n")
     with pytest.raises(errors.InvalidInput, match=r"fleet\.txt"):
         inventory_files.read(tmp_path / "fleet.txt")
@@ -231,7 +231,7 @@ def test_an_unknown_suffix_asks_for_the_format(tmp_path: Path) -> None:
 
 
 def test_equal_inventories_are_equal_files() -> None:
-    """Whatever order a database gives the keys of options and requirements back in."""
+    """The order in which a database returns keys does not matter."""
     texts = set()
     for order in (1, -1):
         options = dict([("b", {"y": 1, "x": [{"q": 1, "p": 2}]}), ("a", 2)][::order])
@@ -248,8 +248,8 @@ def _written(form: str, fleet: list[tuple[DeviceDraft, list[TargetDraft]]]) -> s
     return text.getvalue()
 
 
-def test_a_fixed_target_tells_of_no_bounds_and_an_adaptive_one_of_all() -> None:
-    """In the order of the documentation."""
+def test_only_an_adaptive_target_has_bounds_in_the_file() -> None:
+    """The fields are in the order of the documentation."""
     fixed = TargetDraft("t", "snmp", {}, "", {}, 60_000, 5_000, True, Policy.FIXED)
     adaptive = TargetDraft(
         "t", "snmp", {}, "", {}, 10_000, 5_000, True, Policy.ADAPTIVE, 5_000, 300_000, "age"
@@ -259,8 +259,16 @@ def test_a_fixed_target_tells_of_no_bounds_and_an_adaptive_one_of_all() -> None:
         for t in (fixed, adaptive)
     )
     assert list(first) == [
-        "name", "collector", "options", "policy", "interval", "timeout", "credential", "requires", "enabled",
-    ]  # fmt: skip
+        "name",
+        "collector",
+        "options",
+        "policy",
+        "interval",
+        "timeout",
+        "credential",
+        "requires",
+        "enabled",
+    ]
     assert list(second) == list(TARGET_FIELDS)
     assert (second["min"], second["interval"], second["max"], second["staleness"]) == (
         "5s",
@@ -270,8 +278,8 @@ def test_a_fixed_target_tells_of_no_bounds_and_an_adaptive_one_of_all() -> None:
     )
 
 
-def test_equal_complaints_are_told_once() -> None:
-    """Three lines by number, the rest counted; others in the order of their first lines."""
+def test_equal_problems_become_one_group() -> None:
+    """Three lines are named, the others counted; groups are in the order of their first lines."""
     many = [
         LineProblem("f.csv", line, "name", "is taken", "add --update") for line in (9, 3, 4, 5, 6)
     ]

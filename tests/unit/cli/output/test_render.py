@@ -1,4 +1,4 @@
-"""Output for people, pipes and programs, and the one form of an error."""
+"""Output for people, pipes and programs, and the form of an error."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def terminal(monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
 
 
 def test_a_pipe_gets_tab_separated_lines_with_a_header(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line per item; tabs and control characters of a value cannot break it."""
+    """Each item is one line; tabs and control characters of a value cannot break it."""
     render.listing("s/1", ITEMS, COLUMNS, as_json=False)
     assert capsys.readouterr().out == "name\ttags\tsize\nsw1\ta b\t1\ntab here [31m\t\t22\n"
 
 
 def test_a_program_gets_one_object_with_a_schema(capsys: pytest.CaptureFixture[str]) -> None:
-    """Schema, time, items, and what the command adds."""
+    """The object has schema, time, items, and the fields that the command adds."""
     render.listing("s/1", ITEMS, COLUMNS, as_json=True, next="sw1")
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["items"], found["next"]) == ("s/1", ITEMS, "sw1")
@@ -52,7 +52,7 @@ def test_a_program_gets_one_object_with_a_schema(capsys: pytest.CaptureFixture[s
 def test_a_terminal_gets_a_table_and_no_foreign_escape_codes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts of devices are shown, not obeyed: neither as markup nor as terminal codes."""
+    """Texts of devices are neither markup nor terminal codes."""
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("NO_COLOR", "1")
     render.listing(
@@ -75,7 +75,7 @@ def test_accessible_output_has_no_table(
 
 
 def test_an_error_says_what_why_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """On stderr; stdout is for data."""
+    """Errors go to stderr; stdout is for data."""
     render.error(errors.NotFound("no device", "a typing error", "poller device list"))
     out, err = capsys.readouterr()
     assert out == ""
@@ -83,7 +83,7 @@ def test_an_error_says_what_why_and_what_to_do(capsys: pytest.CaptureFixture[str
 
 
 def test_an_error_for_a_program_is_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the same parts."""
+    """The JSON has the same parts."""
     render.begin(as_json=True)
     render.error(errors.NotFound("no device", "why", "do"))
     assert json.loads(capsys.readouterr().err) == {
@@ -92,7 +92,7 @@ def test_an_error_for_a_program_is_json(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_an_error_never_shows_a_password(capsys: pytest.CaptureFixture[str]) -> None:
-    """The last line of defence, in each part of it."""
+    """Message, cause and hint are redacted."""
     url = "redis://u:hunter22@h"
     render.error(errors.PollerError(url, url, url))
     assert "hunter22" not in capsys.readouterr().err
@@ -118,7 +118,7 @@ def test_colours_follow_the_terminal_and_the_environment(
     names: dict[str, str],
     coloured: bool,
 ) -> None:
-    """NO_COLOR beats everything."""
+    """NO_COLOR wins over every other variable."""
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     for name, value in names.items():
         monkeypatch.setenv(name, value)
@@ -142,7 +142,7 @@ def test_colours_follow_the_terminal_and_the_environment(
     ],
 )
 def test_values_as_people_read_them(value: object, text: str) -> None:
-    """No brackets, no quotes, no True."""
+    """Values are printed without brackets, quotes and Python's True."""
     assert plain(value) == text
 
 
@@ -190,7 +190,7 @@ def drawn(
     width: int,
     run: dict[str, object],
 ) -> tuple[list[str], str]:
-    """The lines of a table on so wide a screen without escape codes, and the notes."""
+    """The lines of a table on a screen of this width, without escape codes, and the notes."""
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("COLUMNS", str(width))
     render.listing("s/1", [run], RUN_COLUMNS, as_json=False)
@@ -216,7 +216,7 @@ def test_times_targets_and_codes_are_whole_on_every_screen(
     lines: int,
     left_out: str,
 ) -> None:
-    """The message is cut to one line, beside the rest or below it; what is left out is named."""
+    """The message is cut to one line, in its row or below; columns left out are named."""
     found, notes = drawn(capsys, monkeypatch, width, RUN)
     assert len(found) == lines
     assert max(map(len, found)) <= width
@@ -236,10 +236,10 @@ def test_times_targets_and_codes_are_whole_on_every_screen(
         (30, ["ifHCInOctets", "ifName=GigabitE…"]),
     ],
 )
-def test_labels_keep_their_room_while_others_can_go(
+def test_labels_keep_their_width_while_spare_columns_can_go(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, row: list[str]
 ) -> None:
-    """A picture is left out before the name of what it shows is cut; where nothing can go, the name is."""
+    """The plot is left out before a label is cut; a label is cut if no column can go."""
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("COLUMNS", str(width))
     labels = Column("LABELS", lambda item: str(item["labels"]), minimum=32)
@@ -256,7 +256,7 @@ def test_labels_keep_their_room_while_others_can_go(
 def test_a_row_without_a_message_has_no_line_below(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the messages of others go below their rows."""
+    """Other rows have their message below them."""
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("COLUMNS", "60")
     render.listing("s/1", [RUN, {**RUN, "message": ""}], RUN_COLUMNS, as_json=False)
@@ -278,7 +278,7 @@ def test_wide_characters_count_twice(
 def test_a_time_of_today_has_no_date_on_a_screen(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pipe gets all of it."""
+    """A pipe gets the date and the time."""
     now = datetime.now(UTC)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     before = midnight - timedelta(seconds=1)

@@ -1,4 +1,4 @@
-"""Small bars: from zero to the highest, holes shown, no spike lost."""
+"""Small bars: from zero to the highest, with gaps, and without losing a spike."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from poller.cli.output import sparkline
     ],
 )
 def test_bars_stand_on_zero(values: list[float | None], drawn: str) -> None:
-    """What is not known is no zero."""
+    """A missing value is a gap, not a zero."""
     assert sparkline.draw(values, 10) == drawn
 
 
-def test_what_shares_a_bar_shows_its_highest() -> None:
-    """A hole only where nothing is known."""
+def test_values_that_share_a_bar_show_their_highest() -> None:
+    """A gap appears only where all values are missing."""
     assert sparkline.draw([1, 8, 1, 1, None, None, None, 4], 4) == "█▂┄▅"
     assert len(sparkline.draw([1.0] * 1000, 24)) == 24

@@ -1,4 +1,4 @@
-"""`poller up` sees that a plugin came, was upgraded or went, once pip is done; and pays next to nothing for watch."""
+"""`poller up` detects plugins that are installed, upgraded or removed, once pip has finished."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def put(directory: Path, version: str = "1.0", name: str = "olt") -> Path:
 
 
 def touch(directory: Path) -> None:
-    """Two changes within the resolution of a file system's clock are still two."""
+    """Set a new modification time: two changes within the clock's resolution stay two."""
     touch.times += 1_000_000_000  # type: ignore[attr-defined]
     os.utime(directory, ns=(touch.times, touch.times))  # type: ignore[attr-defined]
 
@@ -38,7 +38,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_new_plugin_is_told_once_after_things_have_calmed_down(place: Path) -> None:
+def test_a_new_plugin_is_reported_once_after_a_quiet_second(place: Path) -> None:
+    """A change within the last second may be pip at work."""
     watch = PluginWatch()
     assert watch.changes(0) == ""
     put(place)
@@ -47,7 +48,8 @@ def test_a_new_plugin_is_told_once_after_things_have_calmed_down(place: Path) ->
     assert watch.changes(20) == watch.changes(30) == ""
 
 
-def test_an_upgrade_and_a_removal_are_news_too(place: Path) -> None:
+def test_an_upgrade_and_a_removal_are_reported(place: Path) -> None:
+    """The text has the old and the new version."""
     old = put(place)
     watch = PluginWatch()
     shutil.rmtree(old)
@@ -62,8 +64,8 @@ def test_an_upgrade_and_a_removal_are_news_too(place: Path) -> None:
     assert watch.changes(15) == "removed: collector olt (acme-olt 1.1)"
 
 
-def test_the_same_version_installed_again_is_news(place: Path) -> None:
-    """So works whoever writes a plugin: edit, install, look."""
+def test_the_same_version_installed_again_is_reported(place: Path) -> None:
+    """A developer of a plugin edits and installs the same version many times."""
     record = put(place) / "RECORD"
     record.write_text("acme_olt-1.0.dist-info/RECORD,,\n")
     watch = PluginWatch()
@@ -76,7 +78,8 @@ def test_the_same_version_installed_again_is_news(place: Path) -> None:
     assert watch.changes(15) == "", "something else was installed"
 
 
-def test_what_is_no_plugin_is_no_news(place: Path) -> None:
+def test_a_file_that_is_no_plugin_is_ignored(place: Path) -> None:
+    """The directory changed, but no entry point did."""
     watch = PluginWatch()
     (place / "something.py").write_text("")
     touch(place)
@@ -84,7 +87,7 @@ def test_what_is_no_plugin_is_no_news(place: Path) -> None:
     assert watch.changes(5) == ""
 
 
-def test_a_new_poller_is_left_to_whoever_installed_it(place: Path) -> None:
+def test_a_new_version_of_poller_is_ignored(place: Path) -> None:
     """Its scheduler would stay the old one."""
     watch = PluginWatch()
     about = put(place)
@@ -96,7 +99,7 @@ def test_a_new_poller_is_left_to_whoever_installed_it(place: Path) -> None:
 def test_nothing_is_read_while_nothing_changes(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It looks ten times a second for months."""
+    """The watch runs ten times a second for months."""
     watch = PluginWatch()
     monkeypatch.setattr(plugin_watch, "_plugins", lambda: pytest.fail("it looked inside"))
     assert [watch.changes(now / 10) for now in range(100)] == [""] * 100

@@ -1,4 +1,4 @@
-"""Children are restarted with growing pauses, replaced when they grow, and none is left behind."""
+"""Child processes are restarted with growing pauses, replaced when they grow, never left behind."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from poller.cli.up import process_supervisor, role_commands
 from poller.cli.up.process_supervisor import Child, Role, Supervisor
 
 MIB = 2**20
-#: Stops when asked to.
-OBEDIENT = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print('ready', flush=True); "
+#: Stops on SIGTERM.
+OBEDIENT = (
+    "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); "
+    "print('ready', flush=True); "
+)
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); "
 
 
 class Stage:
-    """A supervisor and what was said."""
+    """A supervisor and its printed lines."""
 
     def __init__(self, patience_s: float) -> None:
         self.said: list[str] = []
@@ -57,15 +60,15 @@ def stage(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> It
         ("import os; os.kill(os.getpid(), 9)", "kid was ended by SIGKILL"),
     ],
 )
-def test_what_dies_is_started_again_and_it_is_said_why(stage: Stage, code: str, why: str) -> None:
-    """With a longer pause each time."""
+def test_an_ended_process_is_restarted_with_a_reason(stage: Stage, code: str, why: str) -> None:
+    """The pause grows with each failure."""
     stage.run(code)
     stage.until(lambda: stage.was_said(f"{why}; starting it again in 1 s"))
     assert stage.was_said(f"{why}; starting it again in 0.5 s")
 
 
-def test_a_mistake_that_no_restart_mends_is_tried_seldom(stage: Stage) -> None:
-    """While another one runs; when none does, nothing is promised, and it can be seen."""
+def test_a_configuration_error_is_retried_after_a_minute(stage: Stage) -> None:
+    """With no healthy child left, no restart is promised."""
     healthy = stage.run(OBEDIENT + "time.sleep(60)")
     stage.run("raise SystemExit(78)")
     stage.until(
@@ -92,10 +95,10 @@ def test_a_mistake_that_no_restart_mends_is_tried_seldom(stage: Stage) -> None:
     ],
     ids=["no process", "no thread"],
 )
-def test_one_that_cannot_be_started_just_now_is_tried_later(
+def test_a_process_that_cannot_be_started_is_retried_later(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, what: str, error: Exception
 ) -> None:
-    """The others run on, and nothing of the try stays."""
+    """Other children run on, and nothing of the failed start stays."""
     healthy = stage.run(OBEDIENT + "time.sleep(60)")
     first = healthy.process
     kid = stage.run("raise SystemExit(3)")
@@ -117,10 +120,10 @@ def test_one_that_cannot_be_started_just_now_is_tried_later(
     assert tried.wait(5) != 0
 
 
-def test_a_child_above_its_limit_makes_room_for_its_successor(
+def test_a_child_above_its_memory_limit_is_replaced(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Softly, and at once: it did nothing wrong."""
+    """It is stopped softly and restarted without a pause."""
     monkeypatch.setattr(process_supervisor, "HEALTHY_S", 0.0)
     child = stage.run(
         OBEDIENT + "x = b'x' * 80_000_000\nwhile True: time.sleep(0.05)", memory_bytes=60 * MIB
@@ -134,8 +137,8 @@ def test_a_child_above_its_limit_makes_room_for_its_successor(
 
 
 @pytest.mark.parametrize("stage", [0.3], indirect=True)
-def test_one_that_does_not_make_room_is_killed(stage: Stage) -> None:
-    """After the time it has for it; then it is restarted like any that died."""
+def test_a_replaced_child_that_does_not_stop_is_killed(stage: Stage) -> None:
+    """It is killed after its deadline, then restarted like a failed one."""
     child = stage.run(STUBBORN + "x = b'x' * 80_000_000; time.sleep(60)", memory_bytes=60 * MIB)
     stage.until(lambda: stage.was_said("starting it again"))
     assert child.process is not None
@@ -143,8 +146,8 @@ def test_one_that_does_not_make_room_is_killed(stage: Stage) -> None:
     assert stage.was_said("kid did not stop in time: killed")
 
 
-def test_one_that_is_to_be_renewed_has_a_successor_at_once(stage: Stage) -> None:
-    """Softly, without a pause and without a complaint, however young it was; others are not asked."""
+def test_a_child_replaced_on_request_has_a_successor_at_once(stage: Stage) -> None:
+    """It restarts without a pause and a line, however young it is; other roles run on."""
     child = stage.run(OBEDIENT + "time.sleep(60)")
     stage.until(lambda: stage.was_said("ready"))
     first = child.process
@@ -158,8 +161,8 @@ def test_one_that_is_to_be_renewed_has_a_successor_at_once(stage: Stage) -> None
     assert not child.replace_requested
 
 
-def test_one_below_its_limit_is_left_alone(stage: Stage) -> None:
-    """However often one looks."""
+def test_a_child_below_its_memory_limit_runs_on(stage: Stage) -> None:
+    """Repeated checks change nothing."""
     child = stage.run(OBEDIENT + "time.sleep(60)", memory_bytes=500 * MIB)
     stage.until(lambda: stage.was_said("ready"))
     first = child.process
@@ -170,8 +173,8 @@ def test_one_below_its_limit_is_left_alone(stage: Stage) -> None:
     assert child.running
 
 
-def test_somebody_in_a_hurry_need_not_wait(stage: Stage) -> None:
-    """Who was asked and did not go is named to the one who asked."""
+def test_hurry_ends_the_wait_of_stop(stage: Stage) -> None:
+    """A process that still runs is killed, and its id returned."""
     child = stage.run(STUBBORN + "time.sleep(60)")
     stage.until(lambda: stage.was_said("ready"))
     stage.supervisor.stop(lambda _: True, 60, hurry=lambda: True)
@@ -180,8 +183,8 @@ def test_somebody_in_a_hurry_need_not_wait(stage: Stage) -> None:
     assert child.process.returncode == -signal.SIGKILL
 
 
-def test_a_worker_is_the_command_one_would_type() -> None:
-    """With its own name, and no more than was asked for."""
+def test_a_worker_is_a_plain_celery_command() -> None:
+    """It has its own name and only the given options."""
     role = role_commands.worker(
         2, {"POLLER_WORKER_TAGS": "zone=dmz"}, "edge", concurrency=4, memory_bytes=MIB
     )
