@@ -55,7 +55,7 @@ POLICY_HEAD = """
 ## Codes in runs, statuses and metrics
 
 The list is closed: an error of a plugin gets the nearest of these codes. A transient fault may pass by itself; a permanent one
-lasts until somebody changes something. A breaker that is open stays open after any failure. The readings of a finding are
+lasts until an operator or an author changes something. A breaker that is open stays open after any failure. The readings of a finding are
 stored although the poll failed. The last column counts towards a [dark site](../failures.md#sites).
 
 | code | meaning | what to do | category | retried | breaker opens | dead letter | finding | dark site |
@@ -94,7 +94,7 @@ def test_every_error_is_documented() -> None:
     ]
     exits = [f"| {code} | {meaning} |\n" for code, meaning in explain.EXIT_CODES.items()]
     codes = [_policy_row(row) for row in error_codes.TABLE.values()]
-    head = "# Errors\n\nEvery error a command prints has a code: `error[P101]: what`, then `cause:` and `try:` where known. `poller explain CODE` tells what is below.\n\n"
+    head = "# Errors\n\nEvery error a command prints has a code: `error[P101]: what`, then `cause:` and `try:` where known. `poller explain CODE` prints the same rows.\n\n"
     check(
         "errors.md",
         head

@@ -15,10 +15,10 @@ DARK = error_codes.DARK
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A site is dark when `least` polls of a window, and `share` of its polls, found no device."""
+    """A site is dark when `minimum` polls of a window, and `share` of its polls, found no device."""
 
     share: float = 0.6
-    least: int = 10
+    minimum: int = 10
     canaries: int = 3
     probe_ms: int = 30_000
 
@@ -48,7 +48,7 @@ class Outage:
 
 def is_dark(window: Window, limits: Limits) -> bool:
     """Whether enough polls, and a large enough share of them, found no device."""
-    if window.dark < limits.least:
+    if window.dark < limits.minimum:
         return False
     dark_limit = limits.share * window.polls
     return window.dark >= dark_limit

@@ -126,17 +126,17 @@ def raise_first(problems: list[Problem]) -> None:
 
 
 def _checked(
-    fields: Mapping[str, Any], known: Mapping[str, _Field]
+    fields: Mapping[str, Any], checks: Mapping[str, _Field]
 ) -> tuple[dict[str, Any], list[Problem]]:
     values: dict[str, Any] = {}
     problems: list[Problem] = []
     for key, raw in fields.items():
         if raw is None:
             continue
-        if key not in known:
-            problems.append(_unknown(key, known))
+        if key not in checks:
+            problems.append(_unknown(key, checks))
             continue
-        column, check = known[key]
+        column, check = checks[key]
         try:
             values[column] = check(raw)
         except errors.InvalidInput as error:
@@ -144,9 +144,9 @@ def _checked(
     return values, problems
 
 
-def _unknown(key: str, known: Collection[str]) -> Problem:
-    names = list(known)
-    if "address" in known:  # a device in a file has its targets with it
+def _unknown(key: str, checks: Collection[str]) -> Problem:
+    names = list(checks)
+    if "address" in checks:  # a device in a file has its targets with it
         names.append("targets")
     near = difflib.get_close_matches(key, names, n=1)
     correction = f"did you mean {near[0]}? " if near else ""

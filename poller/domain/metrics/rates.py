@@ -58,8 +58,8 @@ class Line:
 
     def highest(self) -> float | None:
         """Return the highest rate, or None without any rate."""
-        known = [rate.per_second for rate in self.rates if rate.per_second is not None]
-        return max(known, default=None)
+        values = [rate.per_second for rate in self.rates if rate.per_second is not None]
+        return max(values, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,11 @@ def _counters(shape: SeriesSet, query: RateQuery) -> _Counters:
     """Return the selected counters of a shape."""
     finder = EvidenceFinder(shape)
     keys = series_keys(shape, query.by)
-    found = {}
+    selected = {}
     for index, series in enumerate(shape.series):
         if series.kind is Kind.COUNTER and query.selects(series):
-            found[keys[index]] = (series, finder.columns(index, series))
-    return found
+            selected[keys[index]] = (series, finder.columns(index, series))
+    return selected
 
 
 def _samples(key: Key, polls: Sequence[Poll], shapes: Mapping[int, _Counters]) -> _Counter:
@@ -118,10 +118,10 @@ def _samples(key: Key, polls: Sequence[Poll], shapes: Mapping[int, _Counters]) -
     counter = _Counter(Series(name, labels, Kind.COUNTER))
 
     for at_ms, readings in polls:
-        found = shapes[readings.series.id].get(key)
-        if found is None:
+        counter_columns = shapes[readings.series.id].get(key)
+        if counter_columns is None:
             continue
-        counter.series, columns = found
+        counter.series, columns = counter_columns
         counter.width = counter.series.width or counter.width
         counter.points.append(columns.point(at_ms, readings.values))
     return counter

@@ -48,14 +48,14 @@ class Defaults:
 NO_DEFAULTS = Defaults()
 
 
-def resolve(given: Schedule, stored: Schedule | None, defaults: Defaults) -> Schedule:
-    """Return the given values over the stored ones (None: a new target) over the defaults."""
+def resolve(draft: Schedule, stored: Schedule | None, defaults: Defaults) -> Schedule:
+    """Return the values of the draft over the stored ones (None: a new target) over the defaults."""
     declared = defaults.declared
     usual = stored or declared
-    policy = given.policy or usual.policy or Policy.FIXED
-    explicit = given
+    policy = draft.policy or usual.policy or Policy.FIXED
+    explicit = draft
     if stored:
-        explicit = _overlaid(given, stored)
+        explicit = _overlaid(draft, stored)
 
     if policy is Policy.FIXED:
         interval = _first(explicit.interval_ms, declared.interval_ms, duration.DEFAULT_INTERVAL_MS)
@@ -72,12 +72,12 @@ def resolve(given: Schedule, stored: Schedule | None, defaults: Defaults) -> Sch
     )
 
 
-def problems(given: Schedule, resolved: Schedule) -> Iterator[Problem]:
-    """Yield the values that do not fit together, each for a given field. None is not checked."""
+def problems(draft: Schedule, resolved: Schedule) -> Iterator[Problem]:
+    """Yield the values that do not fit together, each for a field of the draft. None is not checked."""
     if resolved.policy is Policy.FIXED:
-        yield from _surplus(given)
+        yield from _surplus(draft)
     else:
-        yield from _disorder(given, resolved)
+        yield from _disorder(draft, resolved)
 
     interval = resolved.interval_ms
     timeout = resolved.timeout_ms
@@ -89,15 +89,15 @@ def problems(given: Schedule, resolved: Schedule) -> Iterator[Problem]:
         yield Problem("timeout", message, hint)
 
 
-def _surplus(given: Schedule) -> Iterator[Problem]:
-    adaptive_only = {"min": given.min_ms, "max": given.max_ms, "staleness": given.staleness}
+def _surplus(draft: Schedule) -> Iterator[Problem]:
+    adaptive_only = {"min": draft.min_ms, "max": draft.max_ms, "staleness": draft.staleness}
     for name, value in adaptive_only.items():
         if value is not None:
             message = f"a fixed interval has no {name}"
             yield Problem(name, message, "choose the policy adaptive, or leave it out")
 
 
-def _disorder(given: Schedule, resolved: Schedule) -> Iterator[Problem]:
+def _disorder(draft: Schedule, resolved: Schedule) -> Iterator[Problem]:
     """Yield the first pair of shortest, base and longest interval that is not in this order."""
     bounds = {"min": resolved.min_ms, "interval": resolved.interval_ms, "max": resolved.max_ms}
     for lower, upper in (("min", "max"), ("min", "interval"), ("interval", "max")):
@@ -109,18 +109,18 @@ def _disorder(given: Schedule, resolved: Schedule) -> Iterator[Problem]:
         at_most = format_ms(high)
         at_least = format_ms(low)
         yield Problem(
-            field=_blamed(given, lower, upper),
+            field=_blamed(draft, lower, upper),
             message=f"the {lower} {at_least} is longer than the {upper} {at_most}",
             hint=f"choose a {lower} of {at_most} or less, or a {upper} of {at_least} or more",
         )
         return
 
 
-def _blamed(given: Schedule, lower: str, upper: str) -> str:
-    """Return the given bound of the two fields, or else the interval."""
-    given_bounds = {"min": given.min_ms, "max": given.max_ms}
+def _blamed(draft: Schedule, lower: str, upper: str) -> str:
+    """Return the field that the draft gives, or else the interval."""
+    draft_bounds = {"min": draft.min_ms, "max": draft.max_ms}
     for name in (lower, upper):
-        if given_bounds.get(name):
+        if draft_bounds.get(name):
             return name
     return "interval"
 
@@ -153,21 +153,21 @@ def _timeout(interval: int, explicit: Schedule, declared: Schedule) -> int:
     return duration.default_timeout_ms(interval)
 
 
-def _overlaid(given: Schedule, stored: Schedule) -> Schedule:
+def _overlaid(draft: Schedule, stored: Schedule) -> Schedule:
     return Schedule(
-        policy=given.policy or stored.policy,
-        interval_ms=_given_or(given.interval_ms, stored.interval_ms),
-        timeout_ms=_given_or(given.timeout_ms, stored.timeout_ms),
-        min_ms=_given_or(given.min_ms, stored.min_ms),
-        max_ms=_given_or(given.max_ms, stored.max_ms),
-        staleness=given.staleness or stored.staleness,
+        policy=draft.policy or stored.policy,
+        interval_ms=_value_or(draft.interval_ms, stored.interval_ms),
+        timeout_ms=_value_or(draft.timeout_ms, stored.timeout_ms),
+        min_ms=_value_or(draft.min_ms, stored.min_ms),
+        max_ms=_value_or(draft.max_ms, stored.max_ms),
+        staleness=draft.staleness or stored.staleness,
     )
 
 
-def _given_or(given: T | None, stored: T | None) -> T | None:
-    if given is None:
+def _value_or(value: T | None, stored: T | None) -> T | None:
+    if value is None:
         return stored
-    return given
+    return value
 
 
 def _first(*values: int | None) -> int:
