@@ -15,7 +15,7 @@ DARK = error_codes.DARK
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A site is dark when `minimum` polls of a window, and `share` of its polls, found no device."""
+    """A site is dark when `minimum` polls of a window, and `share` of them all, found no device."""
 
     share: float = 0.6
     minimum: int = 10

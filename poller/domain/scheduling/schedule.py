@@ -49,7 +49,7 @@ NO_DEFAULTS = Defaults()
 
 
 def resolve(draft: Schedule, stored: Schedule | None, defaults: Defaults) -> Schedule:
-    """Return the values of the draft over the stored ones (None: a new target) over the defaults."""
+    """Return the draft over the stored schedule (None: a new target) over the defaults."""
     declared = defaults.declared
     usual = stored or declared
     policy = draft.policy or usual.policy or Policy.FIXED
@@ -73,7 +73,7 @@ def resolve(draft: Schedule, stored: Schedule | None, defaults: Defaults) -> Sch
 
 
 def problems(draft: Schedule, resolved: Schedule) -> Iterator[Problem]:
-    """Yield the values that do not fit together, each for a field of the draft. None is not checked."""
+    """Yield the values that do not fit together, each for a field of the draft; None fits."""
     if resolved.policy is Policy.FIXED:
         yield from _surplus(draft)
     else:
