@@ -14,7 +14,7 @@ T = TypeVar("T")
 #: Work that takes less than this shows no bar.
 QUIET_S = 1.0
 LINE_EVERY_S = 10.0
-#: The bar is updated once in so many items.
+#: Number of items between two updates of the bar.
 _STEP = 256
 
 
