@@ -1,4 +1,4 @@
-"""What plugin authors use to test a collector: run it as a worker would, against simulated devices.
+"""Test tools for plugin authors: run a collector as a worker does, against simulated devices.
 
 with testing.simulated(testing.fleet.devices(3)) as ports:
     outcome = asyncio.run(testing.collect(MyCollector(), "127.20.0.1", port=ports.snmp))
@@ -26,12 +26,16 @@ async def collect(
     memory: dict[str, Any] | None = None,
     **options: Any,
 ) -> Outcome:
-    """One poll, exactly as a worker runs it: the options are validated, the deadline is kept, nothing is raised."""
-    checked = collector.Options.model_validate(options)
+    """Poll a device once, exactly as a worker does, and return the outcome.
+
+    `options` are validated by the collector's own model, and the poll is cut off at its deadline.
+    A failed poll is an outcome, not an exception. Raises pydantic.ValidationError for bad options.
+    """
+    validated = collector.Options.model_validate(options)
     deadline = asyncio.get_running_loop().time() + timeout_s
-    poll = Poll(
-        1, "device", address, checked, credential, deadline, {} if memory is None else memory
-    )
+    if memory is None:
+        memory = {}
+    poll = Poll(1, "device", address, validated, credential, deadline, memory)
     return await run_poll(collector, poll)
 
 

@@ -1,4 +1,7 @@
-"""Small servers for tests, on a loop in a thread of its own: so a collector that blocks meets them, too."""
+"""An event loop in a thread of its own, and free ports, for the small servers of a test.
+
+The thread lets a server answer while a blocking collector occupies the test's own thread.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _STOP_S = 5.0
 
 
 class Pair(NamedTuple):
-    """One port, bound for both protocols."""
+    """A TCP listener and a UDP socket on the same port."""
 
     listener: socket.socket
     datagrams: socket.socket
@@ -33,12 +36,20 @@ class Pair(NamedTuple):
 
 @contextmanager
 def background() -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
-    """A loop in a thread; call what it gives with a coroutine to run that there, and have its result."""
+    """Run an event loop in a thread while the context lasts.
+
+    Yields a function that runs a coroutine on that loop and returns its result. Coroutines that
+    still run at the end are cancelled.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="poller-testing", daemon=True)
     thread.start()
+
+    def run(work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(_STOP_S)
+
     try:
-        yield lambda work: asyncio.run_coroutine_threadsafe(work, loop).result(_STOP_S)
+        yield run
     finally:
         asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(_STOP_S)
         loop.call_soon_threadsafe(loop.stop)
@@ -47,13 +58,13 @@ def background() -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
 
 
 def pair() -> Pair:
-    """A free port of loopback, TCP and UDP."""
+    """Bind a loopback port that is free for both TCP and UDP. Raises RuntimeError."""
     for _ in range(_TRIES):
         listener = socket.create_server((HOST, 0), backlog=256)
         datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             datagrams.bind(listener.getsockname())
-        except OSError:  # somebody else's
+        except OSError:  # another process has this UDP port
             listener.close()
             datagrams.close()
             continue

@@ -1,9 +1,11 @@
-"""The conformance suite: one line in a test file, and pytest tells whether a collector keeps the contract.
+"""The conformance suite for collectors: one line in a test file makes a pytest class.
 
-    TestOlt = conformance.suite(Olt, device=olt, credential=Login(username="mon", password="secret"))
+    LOGIN = Login(username="mon", password="secret")
+    TestOlt = conformance.suite(Olt, device=olt, credential=LOGIN)
 
-`device` is a context manager that gives a `conformance.Device`: where a device answers, real or simulated. Each check
-is a test of its own; one that fails says in a sentence what to do.
+`device` is a context manager that yields a `conformance.Device`: the address and options of a
+device that answers, real or simulated. Each check is a test of its own. The message of a failed
+check names the fault and the remedy.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from poller.testing.subject import Device, Failed, Inapplicable, Subject
 
 Check = Callable[[Subject], Awaitable[None]]
 
-#: In the order in which an author meets them.
+#: The checks in the order in which a new collector usually fails them.
 CHECKS: tuple[Check, ...] = (
     contract_checks.contract,
     contract_checks.options_described,
@@ -59,19 +61,21 @@ def suite(
     port: str | None = "port",
     probe: bool = False,
 ) -> type:
-    """A test class for pytest: assign it to a name that begins with `Test`.
+    """Return a test class for pytest. Assign it to a name that begins with `Test`.
 
-    `options` go with those of the device. `port` is the name of the option that says where the device listens: that is
-    how the suite leads the collector to devices that are silent, hang up or talk nonsense. A `probe` reports a device
-    that is down by its readings, not by an error.
+    options: options of the collector, in addition to those of the device.
+    credential: a credential that the device accepts.
+    port: the name of the option that holds the device's port. The suite sets this option to direct
+        the collector to devices that are silent, hang up or send garbage. None if there is none.
+    probe: whether the collector reports a device that is down by readings instead of an error.
     """
 
     class Suite:
         @pytest.fixture(scope="class")
         @classmethod
         def subject(cls) -> Iterator[Subject]:
-            with device() as there:
-                yield Subject(collector, there, options or {}, credential, port, probe)
+            with device() as answering:
+                yield Subject(collector, answering, options or {}, credential, port, probe)
 
     name = getattr(collector, "__name__", "the collector")
     Suite.__doc__ = f"{name} keeps the collector contract."
@@ -81,7 +85,7 @@ def suite(
 
 
 def run(check: Check, subject: Subject) -> None:
-    """One check, on a loop like that of a worker. Raises Failed or Inapplicable."""
+    """Run one check on an event loop like that of a worker. Raises Failed or Inapplicable."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(check(subject))  # type: ignore[arg-type]
 
@@ -95,7 +99,8 @@ def _test(check: Check) -> Callable[[Any, Subject], None]:
             failure = str(failed)
         except Inapplicable as inapplicable:
             reason = str(inapplicable)
-        if failure:  # outside of `except`, so that the author reads one sentence, once
+        # Outside of `except`, so that pytest shows one message and no chain of exceptions.
+        if failure:
             pytest.fail(failure, pytrace=False)
         if reason:
             pytest.skip(reason)

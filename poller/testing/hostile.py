@@ -1,4 +1,4 @@
-"""Devices as one hopes never to meet: silent ones, ones that reset or hang up, and ones that talk nonsense."""
+"""Devices that misbehave, for tests: silent, refusing, resetting, hanging up, sending garbage."""
 
 from __future__ import annotations
 
@@ -14,25 +14,31 @@ from typing import Any
 from poller.sim import garbled_replies
 from poller.testing.background import Pair, background, pair
 
-#: Even a silent one hangs up in the end, so that a collector without any time-out does not stop the tests.
+#: A silent device closes the connection after this long, so that a collector without any time-out
+#: does not stop the tests.
 PATIENCE_S = 10.0
-_LINGER_NOT = struct.pack("ii", 1, 0)
-#: To some protocols the device speaks first.
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+#: In some protocols the device speaks first; it waits this long for a request before it does.
 _GREETING_S = 0.05
 
 
 class Manner(enum.StrEnum):
-    SILENT = "silent"  # takes everything, says nothing
-    REFUSES = "refuses"  # nobody listens
-    RESETS = "resets"  # at once
-    HANGS_UP = "hangs up"  # after the first words
-    BABBLES = "babbles"  # answers what is not the protocol, and stays
-    STOPS = "stops"  # the same, and hangs up in the middle
+    """How a hostile device treats a collector."""
+
+    SILENT = "silent"  # accepts connections and requests, sends nothing
+    REFUSES = "refuses"  # its port is closed
+    RESETS = "resets"  # resets a connection at once
+    HANGS_UP = "hangs up"  # closes a connection after the first request
+    BABBLES = "babbles"  # replies with garbage and keeps the connection open
+    STOPS = "stops"  # replies with garbage and closes the connection
 
 
 @contextmanager
 def hostile(manner: Manner, seed: int = 0) -> Iterator[int]:
-    """Serve in that manner on loopback, TCP and UDP; gives the port."""
+    """Serve a hostile device on loopback, TCP and UDP. Yields its port.
+
+    `seed` decides which garbage a device sends in the manners BABBLES and STOPS.
+    """
     both = pair()
     port = both.port
     if manner is Manner.REFUSES:
@@ -40,25 +46,25 @@ def hostile(manner: Manner, seed: int = 0) -> Iterator[int]:
         yield port
         return
     with background() as run:
-        talk = _Talk(manner, random.Random(seed))  # noqa: S311  nonsense, not secrets
-        run(_serve(both, talk))
+        device = _HostileDevice(manner, random.Random(seed))  # noqa: S311  garbage, not secrets
+        run(_serve(both, device))
         try:
             yield port
         finally:
-            run(talk.close())
+            run(device.close())
 
 
-class _Talk:
-    """What it says, and whom it talks to."""
+class _HostileDevice:
+    """The manner of a device, its garbage and its open transports."""
 
-    def __init__(self, manner: Manner, dice: random.Random) -> None:
+    def __init__(self, manner: Manner, rng: random.Random) -> None:
         self.manner = manner
-        self._dice = dice
+        self._rng = rng
         self.server: asyncio.Server | None = None
         self.transports: set[asyncio.BaseTransport] = set()
 
-    def nonsense(self, heard: bytes) -> bytes:
-        return garbled_replies.garble(heard or b"hello", self._dice)
+    def garbage(self, request: bytes) -> bytes:
+        return garbled_replies.garble(request or b"hello", self._rng)
 
     @property
     def babbles(self) -> bool:
@@ -68,67 +74,68 @@ class _Talk:
         if self.server is not None:
             self.server.close()
         for transport in list(self.transports):
-            transport.close() if isinstance(
-                transport, asyncio.DatagramTransport
-            ) else transport.abort()  # type: ignore[attr-defined]
+            if isinstance(transport, asyncio.Transport):
+                transport.abort()
+            else:
+                transport.close()
         await asyncio.sleep(0)
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, talk: _Talk) -> None:
-        self._talk = talk
-        self._spoke = False
+    def __init__(self, device: _HostileDevice) -> None:
+        self._device = device
+        self._has_sent = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._talk.transports.add(transport)
-        if self._talk.manner is Manner.RESETS:
+        self._device.transports.add(transport)
+        if self._device.manner is Manner.RESETS:
             transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT
+                socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
             )
             transport.abort()
             return
         loop = asyncio.get_running_loop()
         loop.call_later(PATIENCE_S, transport.abort)
-        if self._talk.babbles:
+        if self._device.babbles:
             loop.call_later(_GREETING_S, self._greet)
 
     def data_received(self, data: bytes) -> None:
-        if self._talk.manner is Manner.HANGS_UP:
+        if self._device.manner is Manner.HANGS_UP:
             self._transport.close()
-        elif self._talk.babbles:
-            self._say(data)
+        elif self._device.babbles:
+            self._reply(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._talk.transports.discard(self._transport)
+        self._device.transports.discard(self._transport)
 
     def _greet(self) -> None:
-        if not self._spoke:
-            self._say(b"")
+        if not self._has_sent:
+            self._reply(b"")
 
-    def _say(self, heard: bytes) -> None:
-        self._spoke = True
+    def _reply(self, request: bytes) -> None:
+        self._has_sent = True
         if not self._transport.is_closing():
-            self._transport.write(self._talk.nonsense(heard))
-            if self._talk.manner is Manner.STOPS:
+            self._transport.write(self._device.garbage(request))
+            if self._device.manner is Manner.STOPS:
                 self._transport.close()
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    def __init__(self, talk: _Talk) -> None:
-        self._talk = talk
+    def __init__(self, device: _HostileDevice) -> None:
+        self._device = device
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        self._talk.transports.add(transport)
+        self._device.transports.add(transport)
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
-        if self._talk.babbles:
-            self._transport.sendto(self._talk.nonsense(data), addr)
+        if self._device.babbles:
+            self._transport.sendto(self._device.garbage(data), addr)
 
 
-async def _serve(both: Pair, talk: _Talk) -> None:
+async def _serve(both: Pair, device: _HostileDevice) -> None:
     loop = asyncio.get_running_loop()
-    talk.server = await loop.create_server(lambda: _Connection(talk), sock=both.listener)
-    await loop.create_datagram_endpoint(lambda: _Datagrams(talk), sock=both.datagrams)
+    device.server = await loop.create_server(lambda: _Connection(device), sock=both.listener)
+    await loop.create_datagram_endpoint(lambda: _Datagrams(device), sock=both.datagrams)

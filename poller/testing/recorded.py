@@ -1,11 +1,13 @@
-"""Recorded replies: what a real device said, kept in a readable file, and said again to a collector under test.
+"""Recorded replies: the replies of a real device in a readable file, replayed to a collector.
 
-    with recorded.recording("olt.json", "192.0.2.3", 23, hide=["secret"]) as port:      # once, at the real device
+    # Once, with the real device:
+    with recorded.recording("olt.json", "192.0.2.3", 23, hide=["secret"]) as port:
         asyncio.run(testing.collect(Olt(), "127.0.0.1", login, port=port))
-    with recorded.replayed("olt.json") as port:                                         # in every test run
+    # In every test run:
+    with recorded.replayed("olt.json") as port:
         asyncio.run(testing.collect(Olt(), "127.0.0.1", login, port=port))
 
-TCP conversations are said again turn by turn, HTTP by method and path, datagrams by what was asked.
+TCP is replayed exchange by exchange, HTTP by method and path, UDP by the content of the request.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from poller import errors
 from poller.testing.background import Pair, background, pair
 from poller.testing.relay import relayed
 
-#: What was asked now, what was asked then, what was answered then: what to answer now.
+#: Makes the reply to send from the request now, the recorded request and the recorded reply.
 Adjust = Callable[[bytes, bytes, bytes], bytes]
 
 _HEAD_END = b"\r\n\r\n"
@@ -31,28 +33,29 @@ _HEAD_END = b"\r\n\r\n"
 
 @dataclass(slots=True)
 class Turn:
-    """Something asked (nothing, where the device speaks first), and all that was said to it."""
+    """A request and the whole reply to it. The request is empty where the device speaks first."""
 
     ask: bytes = b""
     answer: bytes = b""
 
     @property
     def http(self) -> str:
-        """`GET /path`, if it is that."""
-        line = self.ask.partition(b"\r\n")[0].split(b" ")
-        return (
-            b" ".join(line[:2]).decode("latin-1")
-            if len(line) == 3 and line[2].startswith(b"HTTP/1.")
-            else ""
-        )
+        """Method and path of an HTTP request, as in `GET /path`; empty for any other request."""
+        words = self.ask.partition(b"\r\n")[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return ""
+        return b" ".join(words[:2]).decode("latin-1")
 
 
 @dataclass(slots=True)
 class Recording:
+    """The exchanges of each connection, in their order."""
+
     protocol: str = "tcp"
     conversations: dict[int, list[Turn]] = field(default_factory=dict)
 
     def hear(self, protocol: str, number: int, answer: bool, data: bytes) -> None:
+        """Add data that the device (`answer`) or the collector sent on one connection."""
         self.protocol = protocol
         turns = self.conversations.setdefault(number, [Turn()])
         if answer:
@@ -63,10 +66,14 @@ class Recording:
         turns[-1].ask += data
 
     def write(self, path: Path, hide: Iterable[str]) -> None:
+        """Write the recording as JSON, with asterisks for the texts in `hide`."""
         secrets = [text.encode() for text in hide if text]
         turns = [
             [
-                {"ask": _text(_kept(turn), secrets), "answer": _text(turn.answer, secrets)}
+                {
+                    "ask": _text(_stored_request(turn), secrets),
+                    "answer": _text(turn.answer, secrets),
+                }
                 for turn in conversation
             ]
             for conversation in self.conversations.values()
@@ -76,6 +83,7 @@ class Recording:
 
     @classmethod
     def read(cls, path: Path) -> Recording:
+        """Read a recording from its file. Raises InvalidInput."""
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             turns = [
@@ -85,38 +93,40 @@ class Recording:
             return cls(document["protocol"], dict(enumerate(turns)))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise errors.InvalidInput(
-                f"{path} is no recording", cause=f"{type(error).__name__}: {error}"
+                f"{path} is not a recording", cause=f"{type(error).__name__}: {error}"
             ) from None
 
 
 @contextmanager
 def recording(path: str | Path, address: str, port: int, hide: Iterable[str] = ()) -> Iterator[int]:
-    """Listen on loopback, pass everything on to the device and back, and write it down when left. Gives the port.
+    """Relay a loopback port to the device, and write all exchanges to a file at the end.
 
-    Texts in `hide` (secrets: `credential.secrets()`) are replaced by asterisks, in what was asked and answered. Of HTTP
-    requests only the first line is kept. Look at the file before you commit it.
+    Yields the loopback port. Texts in `hide` (for secrets: `credential.secrets()`) are replaced by
+    asterisks in requests and replies. Of an HTTP request only the first line is stored. Review the
+    file before you commit it.
     """
-    heard = Recording()
-    with relayed(address, port, heard.hear) as relay:
+    exchanges = Recording()
+    with relayed(address, port, exchanges.hear) as relay:
         yield relay.port
-    heard.write(Path(path), hide)
+    exchanges.write(Path(path), hide)
 
 
-def _answered_then(now: bytes, then: bytes, answer: bytes) -> bytes:
+def _recorded_reply(now: bytes, then: bytes, answer: bytes) -> bytes:
     return answer
 
 
 @contextmanager
-def replayed(path: str | Path, adjust: Adjust = _answered_then) -> Iterator[int]:
-    """A device that says what was recorded, as often as it is asked. Gives the port. Raises InvalidInput.
+def replayed(path: str | Path, adjust: Adjust = _recorded_reply) -> Iterator[int]:
+    """Serve a recording on loopback, any number of times. Yields the port. Raises InvalidInput.
 
-    `adjust` may change an answer: where a protocol numbers its requests, the answer must carry the new number.
+    `adjust` can change a reply: in a protocol with request numbers, the reply must carry the number
+    of the new request.
     """
-    said = Recording.read(Path(path))
+    exchanges = Recording.read(Path(path))
     both = pair()
     port = both.port
     with background() as run:
-        server = run(_serve(both, said, adjust))
+        server = run(_serve(both, exchanges, adjust))
         try:
             yield port
         finally:
@@ -124,8 +134,8 @@ def replayed(path: str | Path, adjust: Adjust = _answered_then) -> Iterator[int]
             both.datagrams.close()
 
 
-async def _serve(both: Pair, said: Recording, adjust: Adjust) -> asyncio.Server:
-    player = _Player(said, adjust)
+async def _serve(both: Pair, exchanges: Recording, adjust: Adjust) -> asyncio.Server:
+    player = _Player(exchanges, adjust)
     loop = asyncio.get_running_loop()
     await loop.create_datagram_endpoint(lambda: _Datagrams(player), sock=both.datagrams)
     return await asyncio.start_server(player.connected, sock=both.listener)
@@ -136,15 +146,17 @@ async def _close(server: asyncio.Server) -> None:
 
 
 class _Player:
-    def __init__(self, said: Recording, adjust: Adjust) -> None:
-        self._conversations: Sequence[list[Turn]] = list(said.conversations.values()) or [[]]
+    """Chooses the recorded reply to each request."""
+
+    def __init__(self, exchanges: Recording, adjust: Adjust) -> None:
+        self._conversations: Sequence[list[Turn]] = list(exchanges.conversations.values()) or [[]]
         self._turns = [turn for conversation in self._conversations for turn in conversation]
         self._adjust = adjust
         self._connections = 0
         self._played: dict[str, int] = {}
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """The first connection is answered as the first one was, and so on; after the last, from the start."""
+        """Replay the recorded connections in their order; after the last, start again."""
         turns = self._conversations[self._connections % len(self._conversations)]
         self._connections += 1
         with suppress(OSError, asyncio.IncompleteReadError):
@@ -158,15 +170,15 @@ class _Player:
         self, turns: Sequence[Turn], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         for turn in turns:
-            asked = await reader.readexactly(len(turn.ask)) if turn.ask else b""
-            writer.write(self._adjust(asked, turn.ask, turn.answer))
+            request = await reader.readexactly(len(turn.ask)) if turn.ask else b""
+            writer.write(self._adjust(request, turn.ask, turn.answer))
             await writer.drain()
-        await reader.read()  # it is the other side that hangs up
+        await reader.read()  # the collector closes the connection
 
     async def _http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             head = await reader.readuntil(_HEAD_END)
-            head += await reader.readexactly(_length(head))
+            head += await reader.readexactly(_body_length(head))
             turn = self._next(Turn(head).http)
             if turn is None:
                 writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 12\r\n\r\nnot recorded")
@@ -175,24 +187,28 @@ class _Player:
             await writer.drain()
 
     def _next(self, request: str) -> Turn | None:
-        """The answers to one request in their order; after the last, from the start."""
-        found = [turn for turn in self._turns if turn.http == request]
-        if not found:
+        """Replay the replies to one request in their order; after the last, start again."""
+        matching = [turn for turn in self._turns if turn.http == request]
+        if not matching:
             return None
         played = self._played.get(request, 0)
         self._played[request] = played + 1
-        return found[played % len(found)]
+        return matching[played % len(matching)]
 
-    def datagram(self, asked: bytes) -> bytes:
-        """To the same words the same answer; to others, the answer to words of that length, in their order."""
-        same = [turn for turn in self._turns if turn.ask == asked]
-        alike = same or [turn for turn in self._turns if len(turn.ask) == len(asked)]
-        if not alike:
+    def datagram(self, request: bytes) -> bytes:
+        """Reply to a request as recorded; to an unknown request, as to one of the same length.
+
+        Returns nothing if no recorded request has this length.
+        """
+        same = [turn for turn in self._turns if turn.ask == request]
+        similar = same or [turn for turn in self._turns if len(turn.ask) == len(request)]
+        if not similar:
             return b""
-        played = self._played.get(str(len(asked)), 0)
-        self._played[str(len(asked))] = played + 1
-        turn = alike[played % len(alike)]
-        return self._adjust(asked, turn.ask, turn.answer)
+        size = str(len(request))
+        played = self._played.get(size, 0)
+        self._played[size] = played + 1
+        turn = similar[played % len(similar)]
+        return self._adjust(request, turn.ask, turn.answer)
 
 
 class _Datagrams(asyncio.DatagramProtocol):
@@ -203,11 +219,12 @@ class _Datagrams(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
-        if answer := self._player.datagram(data):
-            self._transport.sendto(answer, addr)
+        reply = self._player.datagram(data)
+        if reply:
+            self._transport.sendto(reply, addr)
 
 
-def _length(head: bytes) -> int:
+def _body_length(head: bytes) -> int:
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length" and value.strip().isdigit():
@@ -215,28 +232,26 @@ def _length(head: bytes) -> int:
     return 0
 
 
-def _kept(turn: Turn) -> bytes:
-    """Headers of a request hold tokens and cookies."""
-    return turn.ask.partition(b"\r\n")[0] + _HEAD_END if turn.http else turn.ask
+def _stored_request(turn: Turn) -> bytes:
+    """Drop the headers of an HTTP request: they can hold tokens and cookies."""
+    if not turn.http:
+        return turn.ask
+    return turn.ask.partition(b"\r\n")[0] + _HEAD_END
 
 
 def _text(data: bytes, secrets: Sequence[bytes]) -> str | dict[str, str]:
-    """As text where it is one; what is hidden keeps its length."""
+    """Return the data as text if printable, otherwise as base64. A secret keeps its length."""
     for secret in secrets:
         data = data.replace(secret, b"*" * len(secret))
-    try:
+    with suppress(UnicodeDecodeError):
         text = data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-    return (
-        text
-        if all(c.isprintable() or c in "\r\n\t" for c in text)
-        else {"base64": base64.b64encode(data).decode()}
-    )
+        if all(char.isprintable() or char in "\r\n\t" for char in text):
+            return text
+    return {"base64": base64.b64encode(data).decode()}
 
 
-def _bytes(kept: str | dict[str, str]) -> bytes:
-    return kept.encode() if isinstance(kept, str) else base64.b64decode(kept["base64"])
+def _bytes(stored: str | dict[str, str]) -> bytes:
+    return stored.encode() if isinstance(stored, str) else base64.b64decode(stored["base64"])
 
 
 __all__ = ["recording", "replayed"]

@@ -1,4 +1,4 @@
-"""Stands between a collector and a device, TCP and UDP: hears what both say, and can cut the line."""
+"""A relay between a collector and a device: it records TCP and UDP, and can cut connections."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 from poller.testing.background import Pair, background, pair
 
-#: Protocol, number of the conversation, whether the device said it, and what.
+#: Called for all data with the protocol, the number of the connection, whether the device sent it,
+#: and the data.
 Hear = Callable[[str, int, bool, bytes], None]
 
 
 class Relay:
-    """Listens on `port` of loopback."""
+    """Listens on the loopback port `port` and forwards to one device. Made by `relayed`."""
 
     def __init__(self, address: str, port: int, hear: Hear) -> None:
         self.port = 0
@@ -23,11 +24,11 @@ class Relay:
         self._hear = hear
         self._numbers = count(1)
         self._open: set[asyncio.StreamWriter] = set()
-        self._ways: dict[Any, _Upstream] = {}
+        self._upstreams: dict[Any, _Upstream] = {}
         self._run: Callable[[Any], Any]
 
     def cut(self) -> None:
-        """End every connection, politely, as a device does that has had enough of an idle one."""
+        """Close every TCP connection in both directions, as a device closes an idle session."""
         self._run(self._cut())
 
     async def _cut(self) -> None:
@@ -42,16 +43,17 @@ class Relay:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         number = next(self._numbers)
         try:
-            there, back = await asyncio.open_connection(*self._to)
+            from_device, to_device = await asyncio.open_connection(*self._to)
         except OSError:
             writer.transport.abort()
             return
-        mine = {writer, back}
-        self._open |= mine
+        writers = {writer, to_device}
+        self._open |= writers
         await asyncio.gather(
-            self._pump(reader, back, number, False), self._pump(there, writer, number, True)
+            self._pump(reader, to_device, number, False),
+            self._pump(from_device, writer, number, True),
         )
-        self._open -= mine
+        self._open -= writers
 
     async def _pump(
         self, source: asyncio.StreamReader, to: asyncio.StreamWriter, number: int, answer: bool
@@ -64,24 +66,27 @@ class Relay:
         to.close()
 
     async def pass_on(self, data: bytes, client: Any, back: asyncio.DatagramTransport) -> None:
-        """A datagram of a client, by a socket of its own: the answers come back to it."""
-        way = self._ways.get(client)
-        if way is None:
-            way = self._ways[client] = _Upstream(self._hear, next(self._numbers), client, back)
+        """Send a client's datagram to the device. Each client has a socket for its replies."""
+        upstream = self._upstreams.get(client)
+        if upstream is None:
+            upstream = _Upstream(self._hear, next(self._numbers), client, back)
+            self._upstreams[client] = upstream
             await asyncio.get_running_loop().create_datagram_endpoint(
-                lambda: way, remote_addr=self._to
+                lambda: upstream, remote_addr=self._to
             )
-        self._hear("udp", way.number, False, data)
-        way.transport.sendto(data)
+        self._hear("udp", upstream.number, False, data)
+        upstream.transport.sendto(data)
 
     async def _close(self, server: asyncio.Server) -> None:
         server.close()
         await self._cut()
-        for way in self._ways.values():
-            way.transport.close()
+        for upstream in self._upstreams.values():
+            upstream.transport.close()
 
 
 class _Downstream(asyncio.DatagramProtocol):
+    """The UDP socket of the clients."""
+
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,11 +103,15 @@ class _Downstream(asyncio.DatagramProtocol):
 
 
 class _Upstream(asyncio.DatagramProtocol):
+    """The UDP socket to the device for one client."""
+
     def __init__(
         self, hear: Hear, number: int, client: Any, back: asyncio.DatagramTransport
     ) -> None:
         self.number = number
-        self._hear, self._client, self._back = hear, client, back
+        self._hear = hear
+        self._client = client
+        self._back = back
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -113,16 +122,17 @@ class _Upstream(asyncio.DatagramProtocol):
 
 
 def _hear_nothing(protocol: str, number: int, answer: bool, data: bytes) -> None:
-    """For those who only want to cut the line."""
+    """Record nothing: for tests that only cut connections."""
 
 
 @contextmanager
 def relayed(address: str, port: int, hear: Hear = _hear_nothing) -> Iterator[Relay]:
-    """A relay to that device, until left."""
+    """Relay to the device at this address while the context lasts."""
     both = pair()
     with background() as run:
         relay = Relay(address, port, hear)
-        relay.port, relay._run = both.port, run
+        relay.port = both.port
+        relay._run = run
         server = run(relay._serve(both))
         try:
             yield relay

@@ -1,4 +1,4 @@
-"""The same for sinks: does one store what it is given, once, and say so in our words when it cannot?
+"""The conformance suite for sinks: readings are stored once, and failures are StoreErrors.
 
 TestLines = sink_conformance.suite(LinesSink, stores=stores, stored=lambda: read_back())
 """
@@ -24,7 +24,7 @@ AT_MS = time.time_ns() // 1_000_000
 
 
 def samples(first: int = 0, number: int = 3) -> list[Sample]:
-    """Polls as a worker hands them over: odd values and texts, and one that is hours old."""
+    """Return polls as a worker writes them: unusual values and texts, some hours old."""
     readings = ReadingSet.of(
         [
             Reading("olt_temperature", 21.5, {"slot": "1"}),
@@ -48,12 +48,18 @@ def suite(
     stores: Callable[[], AbstractContextManager[Stores]],
     stored: Callable[[], Collection[Any]] | None = None,
 ) -> type:
-    """A test class for pytest. `stored` gives what is in the store, one item for each reading that is there."""
+    """Return a test class for pytest. Assign it to a name that begins with `Test`.
+
+    sink: the sink's class.
+    stores: a context manager that yields the stores of the platform for the sink.
+    stored: returns a collection of everything that the sink has stored. Without it the suite
+        cannot check whether a repeated write is stored twice.
+    """
 
     @pytest.fixture
     def made(_self: Any) -> Iterator[Any]:
-        with stores() as lent:
-            yield sink(lent)
+        with stores() as platform:
+            yield sink(platform)
 
     tests = {
         "test_contract": _contract(sink),
@@ -65,40 +71,39 @@ def suite(
 
 def _contract(sink: Any) -> Callable[[Any], None]:
     def test(self: Any) -> None:
-        """The registry accepts it: its name, its API version, `write` and `close`."""
+        """The registry accepts the sink: its name, its API version, `write` and `close`."""
         try:
             registry.admit(sink, getattr(sink, "name", ""))
         except errors.ConfigError as error:
-            pytest.fail(
-                f"the registry would not load it: {error}. {error.hint}".rstrip(". "), pytrace=False
-            )
+            refusal = f"the registry would not load it: {error}. {error.hint}"
+            pytest.fail(refusal.rstrip(". "), pytrace=False)
 
     return test
 
 
 def _writes(stored: Callable[[], Collection[Any]] | None) -> Callable[[Any, Any], None]:
     def test(self: Any, made: Any) -> None:
-        """Every kind of reading can be written, many polls at once, and none at all."""
+        """The sink writes every kind of reading, several polls at once, and an empty list."""
         _write(made, samples())
         _write(made, [])
         if stored is not None and not stored():
-            pytest.fail("it wrote three polls, and nothing is stored", pytrace=False)
+            pytest.fail("three polls were written, and nothing is stored", pytrace=False)
 
     return test
 
 
 def _repeats(stored: Callable[[], Collection[Any]] | None) -> Callable[[Any, Any], None]:
     def test(self: Any, made: Any) -> None:
-        """The same polls again, because an answer was lost, change nothing."""
+        """Writing the same polls again, as after a lost acknowledgement, changes nothing."""
         if stored is None:
-            pytest.skip("the suite cannot look into the store: give it `stored`")
+            pytest.skip("the suite cannot read the store: pass `stored`")
         _write(made, samples())
         once = len(stored())
         _write(made, samples())
         if len(stored()) != once:
             pytest.fail(
-                f"{once} readings became {len(stored())} when the same polls came again: "
-                "know them by target, time and series",
+                f"{once} stored readings became {len(stored())} when the same polls were written "
+                "again: identify a reading by target, time and series",
                 pytrace=False,
             )
 
@@ -106,7 +111,7 @@ def _repeats(stored: Callable[[], Collection[Any]] | None) -> Callable[[Any, Any
 
 
 def _closes(self: Any, made: Any) -> None:
-    """It can be closed, also twice."""
+    """The sink can be closed, even twice."""
     made.close()
     made.close()
 
@@ -115,12 +120,10 @@ def _write(sink: Any, polls: list[Sample]) -> None:
     try:
         sink.write(polls)
     except errors.StoreError as error:
-        pytest.fail(f"it could not write: {error}", pytrace=False)
-    except Exception as error:  # noqa: BLE001  whatever a plugin raises
-        pytest.fail(
-            f"write raised {type(error).__name__}: {error}. Raise a poller.errors.StoreError instead",
-            pytrace=False,
-        )
+        pytest.fail(f"the sink could not write: {error}", pytrace=False)
+    except Exception as error:  # noqa: BLE001  the door to a plugin's sink
+        raised = f"write raised {type(error).__name__}: {error}"
+        pytest.fail(f"{raised}. Raise a poller.errors.StoreError instead", pytrace=False)
 
 
 __all__ = ["samples", "suite"]

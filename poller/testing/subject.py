@@ -1,4 +1,4 @@
-"""What a conformance check works on: a collector, a device it can read, and a way to poll it as a worker does."""
+"""The subject of a conformance check: a collector, a device that it can read, and its options."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from poller.collectors.poll_runner import PollReport
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Outcome, Result
 
-#: What a poll of a device that answers may take.
+#: Seconds for a poll of a device that answers.
 AMPLE_S = 5.0
-#: What a poll of one that does not is given.
+#: Seconds for a poll of a device that does not answer.
 BRIEF_S = 0.5
-#: How long what a poll left behind may take to go away.
+#: Seconds until the sockets, threads and tasks of a finished poll must be gone.
 SETTLE_S = 2.0
 TICK_S = 0.02
-#: The collector's own fault, whatever the device did.
+#: Error codes that are the collector's own fault, regardless of the device.
 FAULTS = (error_codes.COLLECTOR_CRASHED, error_codes.COLLECTOR_DIED, error_codes.COLLECTOR_BUSY)
 
 
 class Failed(AssertionError):
-    """A check failed; the text tells the author what was seen, and what to do."""
+    """A check failed. The text names the fault and the remedy."""
 
 
 class Inapplicable(Exception):
-    """There is nothing to check here; the text says why."""
+    """A check does not apply to this collector. The text gives the reason."""
 
 
 class Device:
-    """Where a device answers: its address, and the options that lead there (usually `port`)."""
+    """A device that answers: its address, and the options that reach it (usually `port`)."""
 
     def __init__(self, address: str, **options: Any) -> None:
         self.address = address
@@ -46,9 +46,11 @@ class Device:
 
 @dataclass(frozen=True)
 class Subject:
-    """`port` is the option that says where the device listens: None for a collector that has no such thing.
+    """A collector under test, and the device, options and credential to poll with.
 
-    A `probe` reports a device that is down by readings, not by an error.
+    make: returns a new instance of the collector.
+    port: the name of the option that holds the device's port; None for a collector without one.
+    probe: whether the collector reports a device that is down by readings instead of an error.
     """
 
     make: Callable[[], Collector]
@@ -59,33 +61,41 @@ class Subject:
     probe: bool = False
 
     def checked(self, device: Device | None = None) -> Any:
-        """The options as a worker has them."""
-        return self.make().Options.model_validate(
-            {**self.options, **(device or self.device).options}
-        )
+        """Return the validated options for a device, as a worker has them."""
+        device = device or self.device
+        return self.make().Options.model_validate({**self.options, **device.options})
 
     def at(self, port: int) -> Device:
-        """Somebody else at that port of loopback. Raises Inapplicable."""
+        """Return the device at another port of loopback. Raises Inapplicable."""
         if self.port is None:
-            raise Inapplicable(
-                "the collector has no option for a port, so that it can meet no other device"
-            )
+            raise Inapplicable("the collector has no option for a port")
         return Device("127.0.0.1", **{**self.device.options, self.port: port})
 
     async def poll(
         self, device: Device | None = None, budget_s: float = AMPLE_S, **how: Any
     ) -> Seen:
-        """Poll once, and see everything. `how`: collector, credential, memory, sessions."""
+        """Poll once as a worker does, and observe the collector.
+
+        `how` may hold a collector, credential, memory and sessions to use instead of the defaults.
+        """
         where = device or self.device
         ear = Ear(how.get("collector") or self.make())
         collector: Any = ear
         now = asyncio.get_running_loop().time()
         credential = how.get("credential", self.credential)
         memory = how.get("memory")
+        if memory is None:
+            memory = {}
         poll = Poll(
-            1, "device", where.address, self.checked(where), credential, now + budget_s,
-            {} if memory is None else memory, how.get("sessions"),
-        )  # fmt: skip
+            target_id=1,
+            device="device",
+            address=where.address,
+            options=self.checked(where),
+            credential=credential,
+            deadline=now + budget_s,
+            memory=memory,
+            sessions=how.get("sessions"),
+        )
         async with _lag() as lag:
             drained = await poll_runner.run_and_report(collector, poll)
         return Seen(drained, ear, asyncio.get_running_loop().time() - now, lag.longest_s)
@@ -93,10 +103,12 @@ class Subject:
 
 @dataclass(frozen=True)
 class Seen:
+    """The observed result of one poll."""
+
     drained: PollReport
     ear: Ear
     took_s: float
-    lag_s: float  # the longest time in which nothing else could run on the loop
+    lag_s: float  # the longest time in which the event loop could run nothing else
 
     @property
     def outcome(self) -> Outcome:
@@ -112,31 +124,29 @@ class Seen:
 
     @property
     def told(self) -> str:
-        """What became of it, for a sentence."""
+        """The outcome as text for an error message."""
         outcome = self.outcome
-        return f"{outcome.result}" + (
-            f" ({outcome.error_code}: {outcome.message})" if outcome.error_code else ""
-        )
+        if not outcome.error_code:
+            return str(outcome.result)
+        return f"{outcome.result} ({outcome.error_code}: {outcome.message})"
 
 
 class Ear:
-    """The collector as it is, but for an ear at its `collect`."""
+    """A collector whose `collect` is observed; every other attribute is the collector's own."""
 
     def __init__(self, collector: Collector) -> None:
         self.collector: Any = collector
         self.items: list[Any] = []
         self.raised: list[BaseException] = []
-        self.at_work = 0  # polls that began and did not end
+        self.at_work = 0  # polls that have started and not ended
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.collector, name)
 
     def collect(self, poll: Poll) -> AsyncIterator[Yielded] | Iterator[Yielded]:
-        return (
-            self._blocking(poll)
-            if getattr(self.collector, "blocking", False)
-            else self._async(poll)
-        )
+        if getattr(self.collector, "blocking", False):
+            return self._blocking(poll)
+        return self._async(poll)
 
     async def _async(self, poll: Poll) -> AsyncIterator[Yielded]:
         with self._listening():
@@ -164,32 +174,32 @@ class Ear:
 
 
 class _Lag:
-    """Seconds in which nothing else could run."""
+    """The longest delay of a task that wakes up every TICK_S."""
 
     def __init__(self, now: float) -> None:
         self.longest_s = 0.0
-        self._turn = now
+        self._last_tick = now
 
-    def turn(self, now: float) -> None:
-        self.longest_s = max(self.longest_s, now - self._turn - TICK_S)
-        self._turn = now
+    def tick(self, now: float) -> None:
+        self.longest_s = max(self.longest_s, now - self._last_tick - TICK_S)
+        self._last_tick = now
 
 
 @contextlib.asynccontextmanager
 async def _lag() -> AsyncIterator[_Lag]:
-    """Does anybody keep the loop to himself?"""
+    """Measure how long the event loop is blocked while the context lasts."""
     loop = asyncio.get_running_loop()
     lag = _Lag(loop.time())
 
-    async def tick() -> None:
+    async def keep_ticking() -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            lag.turn(loop.time())
+            lag.tick(loop.time())
 
-    ticking = loop.create_task(tick())
+    ticking = loop.create_task(keep_ticking())
     try:
         yield lag
-        lag.turn(loop.time())
+        lag.tick(loop.time())
     finally:
         ticking.cancel()
         await asyncio.gather(ticking, return_exceptions=True)
@@ -197,7 +207,7 @@ async def _lag() -> AsyncIterator[_Lag]:
 
 @dataclass(frozen=True)
 class Held:
-    """What this process holds: files and sockets, threads, and tasks of the running loop."""
+    """The resources of this process: open files and sockets, threads, tasks of the running loop."""
 
     files: int
     threads: int
@@ -205,13 +215,16 @@ class Held:
 
     @classmethod
     def now(cls) -> Held:
+        """Count the resources that are held now."""
         return cls(
-            len(os.listdir("/proc/self/fd")), threading.active_count(), len(asyncio.all_tasks())
+            files=len(os.listdir("/proc/self/fd")),
+            threads=threading.active_count(),
+            tasks=len(asyncio.all_tasks()),
         )
 
 
 async def settled(enough: Callable[[], bool], within_s: float = SETTLE_S) -> bool:
-    """Wait until it is so, for a moment."""
+    """Wait until `enough` is true. Returns False if that takes longer than `within_s`."""
     until = time.monotonic() + within_s
     while not enough():
         if time.monotonic() > until:

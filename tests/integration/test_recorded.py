@@ -165,5 +165,5 @@ def test_http_is_answered_by_method_and_path_in_any_order(tmp_path: Path) -> Non
 def test_what_is_no_recording_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "odd.json"
     path.write_text(text)
-    with pytest.raises(errors.InvalidInput, match="is no recording"), recorded.replayed(path):
+    with pytest.raises(errors.InvalidInput, match="is not a recording"), recorded.replayed(path):
         pass

@@ -94,7 +94,7 @@ def failures(sink: Any) -> dict[str, str]:
     ("sink", "broken", "advice"),
     [
         (Good, set(), ""),
-        (Doubling, {"test_repeats"}, "know them by target, time and series"),
+        (Doubling, {"test_repeats"}, "identify a reading by target, time and series"),
         (Losing, {"test_writes"}, "nothing is stored"),
         (Choosy, {"test_writes", "test_repeats"}, "Raise a poller.errors.StoreError"),
         (OfAnotherTime, {"test_contract"}, "it needs sink API 7"),

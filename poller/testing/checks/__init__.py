@@ -1,1 +1,1 @@
-"""What every collector must keep to, one function for each promise. See `poller.testing.conformance`."""
+"""The checks of the collector contract, one function each. See `poller.testing.conformance`."""

@@ -1,4 +1,4 @@
-"""What it does when the device does not do its part."""
+"""Checks with devices that are silent, refuse, reset, hang up or send garbage."""
 
 from __future__ import annotations
 
@@ -23,61 +23,58 @@ from poller.testing.subject import (
     settled,
 )
 
-#: Seeds of devices that talk nonsense, each in another way: bent, of another service, noise, endless, cut short.
+#: Seeds of devices that send garbage: inverted, of another service, noise, endless, cut short.
 BABBLERS = (0, 1, 2, 5, 7)
-#: What nothing but blocking code explains, also on a busy machine.
+#: A longer lag of the event loop means blocking code, even on a busy machine.
 LAG_S = 0.4
 _CANCEL_AFTER_S = 0.1
 
 
 async def deadline(subject: Subject) -> None:
-    """A silent device is an error by the deadline, and meanwhile others are polled."""
+    """A silent device is an error at the deadline, and other polls run meanwhile."""
     with hostile(Manner.SILENT) as port:
         seen = await subject.poll(subject.at(port), BRIEF_S)
         if seen.lag_s > LAG_S:
             raise Failed(
-                f"nothing else could run for {seen.lag_s:.1f} s: await instead of blocking, or say blocking = True"
+                f"the event loop was blocked for {seen.lag_s:.1f} s: "
+                "await instead of blocking, or set blocking = True"
             )
         if seen.took_s > BRIEF_S + poll_runner.GRACE_S * 0.8:
             raise Failed(
-                f"its deadline was after {BRIEF_S:g} s, and it came to an end after {seen.took_s:.1f} s: "
+                f"its deadline was after {BRIEF_S:g} s, and it ended after {seen.took_s:.1f} s: "
                 "do not catch CancelledError or BaseException"
             )
         _check_error(subject, seen, "a silent device")
         if _blocks(subject) and not await settled(lambda: not seen.ear.at_work):
             raise Failed(
-                "its thread goes on after the deadline: give sockets `poll.deadline - time.monotonic()` seconds"
+                "its thread goes on after the deadline: "
+                "set the timeout of sockets to `poll.deadline - time.monotonic()`"
             )
 
 
 async def cancellation(subject: Subject) -> None:
-    """A poll that is cut off in the middle, because its worker stops, leaves nothing behind."""
+    """A cancelled poll, as when its worker stops, leaves no task and no socket."""
     if _blocks(subject):
-        raise Inapplicable("nobody can cancel a thread")
+        raise Inapplicable("a thread cannot be cancelled")
     with hostile(Manner.SILENT) as port:
         device = subject.at(port)
-        await _cut_off(subject, device)  # what is made once, and kept, is made now
+        await _cut_off(subject, device)  # caches of the process are filled now
         before = Held.now()
         for _ in range(3):
             await _cut_off(subject, device)
         if not await settled(lambda: Held.now().tasks <= before.tasks):
             raise Failed(
-                "tasks go on after it was cancelled: cancel what you started, in a `finally`"
+                "tasks go on after a cancelled poll: cancel what you started in a `finally`"
             )
         if not await settled(lambda: Held.now().files < before.files + 3):
-            raise Failed("sockets stay open after it was cancelled: close them in a `finally`")
+            raise Failed("sockets stay open after a cancelled poll: close them in a `finally`")
 
 
 async def _cut_off(subject: Subject, device: Device) -> None:
     loop = asyncio.get_running_loop()
-    poll = Poll(
-        1,
-        "device",
-        device.address,
-        subject.checked(device),
-        subject.credential,
-        loop.time() + AMPLE_S,
-    )
+    options = subject.checked(device)
+    deadline = loop.time() + AMPLE_S
+    poll = Poll(1, "device", device.address, options, subject.credential, deadline)
     collector: Any = Ear(subject.make())
     polling = loop.create_task(poll_runner.run_poll(collector, poll))
     await asyncio.sleep(_CANCEL_AFTER_S)
@@ -87,31 +84,27 @@ async def _cut_off(subject: Subject, device: Device) -> None:
 
 
 async def refused(subject: Subject) -> None:
-    """A port that nobody listens on is an error of the device."""
+    """A closed port is an error of the device."""
     with hostile(Manner.REFUSES) as port:
-        _check_error(
-            subject, await subject.poll(subject.at(port), BRIEF_S), "a port that nobody listens on"
-        )
+        seen = await subject.poll(subject.at(port), BRIEF_S)
+        _check_error(subject, seen, "a closed port")
 
 
 async def reset(subject: Subject) -> None:
-    """A device that resets the connection, or hangs up, is an error of the device."""
+    """A device that resets or closes the connection is an error of the device."""
     for manner in (Manner.RESETS, Manner.HANGS_UP):
         with hostile(manner) as port:
-            _check_error(
-                subject, await subject.poll(subject.at(port), BRIEF_S), f"a device that {manner}"
-            )
+            seen = await subject.poll(subject.at(port), BRIEF_S)
+            _check_error(subject, seen, f"a device that {manner}")
 
 
 async def garbage(subject: Subject) -> None:
-    """A device that says what is not the protocol is an error of the device."""
+    """A device that sends garbage is an error of the device."""
     for number, seed in enumerate(BABBLERS):
-        with hostile(Manner.STOPS if number % 2 else Manner.BABBLES, seed) as port:
-            _check_error(
-                subject,
-                await subject.poll(subject.at(port), BRIEF_S / 2),
-                "a device that talks nonsense",
-            )
+        manner = Manner.STOPS if number % 2 else Manner.BABBLES
+        with hostile(manner, seed) as port:
+            seen = await subject.poll(subject.at(port), BRIEF_S / 2)
+            _check_error(subject, seen, "a device that sends garbage")
 
 
 def _check_error(subject: Subject, seen: Seen, device: str) -> None:
@@ -119,11 +112,13 @@ def _check_error(subject: Subject, seen: Seen, device: str) -> None:
         kind = next((type(error).__name__ for error in reversed(seen.ear.raised)), "")
         advice = f"catch {kind} and raise" if kind and kind != "CancelledError" else "raise"
         raise Failed(
-            f"{device} makes the collector fail: {seen.outcome.message}. To do: {advice} an api.DeviceError"
+            f"{device} makes the collector fail: {seen.outcome.message}. "
+            f"Remedy: {advice} an api.DeviceError"
         )
     if seen.outcome.result is Result.OK and not subject.probe:
         raise Failed(
-            f"{device} counts as read: raise an api.DeviceError (or, if its readings say so, test it with probe=True)"
+            f"{device} counts as read: raise an api.DeviceError "
+            "(or test with probe=True if the readings report it)"
         )
 
 

@@ -1,9 +1,10 @@
-"""What it leaves behind, poll after poll, in a worker that runs for months."""
+"""Checks for leaks over many polls, and for polls that run at the same time."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+from typing import Any
 
 from poller.collectors.api import Closeable
 from poller.collectors.sessions import Sessions
@@ -11,37 +12,32 @@ from poller.testing.hostile import Manner, hostile
 from poller.testing.subject import BRIEF_S, Device, Failed, Held, Inapplicable, Subject, settled
 
 POLLS = 20
-#: What is made once and kept - a cache, a resolver - is no leak: it does not grow with every poll.
+#: Polls before the first count: a cache or a resolver that is made once is not a leak.
 WARM_UP = 3
 AT_A_TIME = 8
 
 
 async def leaks(subject: Subject) -> None:
-    """Many polls by one instance, of a device that answers and of one that hangs up, leave nothing behind."""
-    await _look_for_leaks(subject, subject.device, POLLS, "polls")
+    """Many polls leave no files, tasks or threads, also of a device that hangs up."""
+    await _check_leaks(subject, subject.device, POLLS, "polls")
     try:
         with hostile(Manner.HANGS_UP) as port:
-            await _look_for_leaks(
-                subject, subject.at(port), POLLS // 2, "polls of a device that hangs up"
-            )
+            device = subject.at(port)
+            await _check_leaks(subject, device, POLLS // 2, "polls of a device that hangs up")
     except Inapplicable:
         return
 
 
-async def _look_for_leaks(subject: Subject, device: Device, polls: int, what: str) -> None:
+async def _check_leaks(subject: Subject, device: Device, polls: int, what: str) -> None:
     collector = subject.make()
     sessions = Sessions()
-    memory: dict[str, object] = {}
+    how: dict[str, Any] = {"collector": collector, "sessions": sessions, "memory": {}}
     try:
         for _ in range(WARM_UP):
-            await subject.poll(
-                device, BRIEF_S / 2, collector=collector, sessions=sessions, memory=memory
-            )
+            await subject.poll(device, BRIEF_S / 2, **how)
         before = Held.now()
         for _ in range(polls):
-            await subject.poll(
-                device, BRIEF_S / 2, collector=collector, sessions=sessions, memory=memory
-            )
+            await subject.poll(device, BRIEF_S / 2, **how)
         gc.collect()
         for kind in ("files", "tasks", "threads"):
             await _check_growth(kind, before, polls, what)
@@ -61,13 +57,11 @@ async def _check_growth(kind: str, before: Held, polls: int, what: str) -> None:
             "tasks": "tasks running",
             "threads": "threads running",
         }
-        raise Failed(
-            f"{polls} {what} left {grown()} {words[kind]}: end in a `finally` what you begin"
-        )
+        raise Failed(f"{polls} {what} left {grown()} {words[kind]}: release them in a `finally`")
 
 
 async def side_by_side(subject: Subject) -> None:
-    """One instance polls several targets at the same time: what belongs to a poll is not kept in `self`."""
+    """One instance polls several targets at once: `self` holds nothing of a single poll."""
     collector = subject.make()
     sessions = Sessions()
     try:
@@ -80,5 +74,5 @@ async def side_by_side(subject: Subject) -> None:
     for seen in done:
         if not seen.is_ok:
             raise Failed(
-                f"of {AT_A_TIME} polls at the same time by one instance, one failed: {seen.told}"
+                f"one of {AT_A_TIME} polls at the same time by one instance failed: {seen.told}"
             )

@@ -1,4 +1,4 @@
-"""What it does with connections that outlive a poll."""
+"""Checks of sessions that outlive a poll."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from poller.testing.subject import AMPLE_S, Failed, Held, Inapplicable, Subject,
 
 
 async def sessions(subject: Subject) -> None:
-    """A session is kept, replaced without an error when the device ended it, and closed when it is over."""
+    """A session is reused, replaced without an error when the device ends it, and closed."""
     collector: Any = subject.make()
     if not isinstance(collector, KeepsSessions):
-        raise Inapplicable("it keeps no sessions")
+        raise Inapplicable("the collector keeps no sessions")
     _check_key(subject, collector)
     if subject.port is None or subject.port not in subject.device.options:
-        raise Inapplicable(f"the device of the test does not say its {subject.port}")
-    with relayed(subject.device.address, subject.device.options[subject.port]) as line:
-        await _check_life(subject, collector, line)
+        raise Inapplicable(f"the device of the test has no option {subject.port}")
+    with relayed(subject.device.address, subject.device.options[subject.port]) as relay:
+        await _check_lifetime(subject, collector, relay)
 
 
 def _check_key(subject: Subject, collector: Any) -> None:
@@ -32,41 +32,42 @@ def _check_key(subject: Subject, collector: Any) -> None:
     key = collector.session_key(poll)
     if not isinstance(key, Hashable) or key != collector.session_key(poll):
         raise Failed(
-            "its session_key is not the same for the same poll, or not hashable: give a tuple of options"
+            "its session_key differs for the same poll, or is not hashable: "
+            "return a tuple of options"
         )
     secrets = subject.credential.secrets() if subject.credential else []
     if any(secret in repr(key) for secret in secrets if len(secret) > 3):
         raise Failed(
-            "the secret is in its session_key: the platform tells credentials apart by itself"
+            "the secret is in its session_key: leave it out, the platform adds the credential"
         )
 
 
-async def _check_life(subject: Subject, collector: Any, line: Relay) -> None:
-    await subject.poll(
-        subject.at(line.port), collector=collector
-    )  # what is made once, and kept, is made now
+async def _check_lifetime(subject: Subject, collector: Any, relay: Relay) -> None:
+    device = subject.at(relay.port)
+    await subject.poll(device, collector=collector)  # caches of the process are filled now
     before = Held.now()
-    kept = Sessions()
+    pool = Sessions()
     try:
         for poll in ("first", "second"):
-            seen = await subject.poll(subject.at(line.port), collector=collector, sessions=kept)
+            seen = await subject.poll(device, collector=collector, sessions=pool)
             if not seen.is_ok:
-                raise Failed(f"with sessions kept, its {poll} poll failed: {seen.told}")
-        if kept.opened != 1:
+                raise Failed(f"with a session pool, its {poll} poll failed: {seen.told}")
+        if pool.opened != 1:
             raise Failed(
-                f"two polls opened {kept.opened} sessions: read inside `await poll.session(self, work)`"
+                f"two polls opened {pool.opened} sessions: "
+                "read inside `await poll.session(self, work)`"
             )
-        line.cut()
-        await asyncio.sleep(0.1)  # until the news is here
-        seen = await subject.poll(subject.at(line.port), collector=collector, sessions=kept)
+        relay.cut()
+        await asyncio.sleep(0.1)  # until the collector's side has received the close
+        seen = await subject.poll(device, collector=collector, sessions=pool)
         if not seen.is_ok:
             raise Failed(
-                f"after the device had ended the idle session, the next poll failed: {seen.told}. "
+                f"after the device closed the idle session, the next poll failed: {seen.told}. "
                 "Raise api.SessionLost when nothing was read yet"
             )
     finally:
-        await kept.close()
+        await pool.close()
     if not await settled(lambda: Held.now().files <= before.files):
         raise Failed(
-            "connections are open after close_session: close them there, also when not politely"
+            "connections are open after close_session: close them there, even without a logout"
         )
