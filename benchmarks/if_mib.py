@@ -13,7 +13,11 @@ NAME = "if_mib"
 
 @cache
 def module() -> dict[str, Any]:
-    text = resources.files("poller.collectors.snmp").joinpath(f"modules/{NAME}.yml").read_text()
+    text = (
+        resources.files("poller.collectors.snmp")
+        .joinpath(f"modules/builtin/{NAME}.yml")
+        .read_text()
+    )
     found: dict[str, Any] = yaml.safe_load(text)["modules"][NAME]
     return found
 
