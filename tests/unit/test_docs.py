@@ -139,3 +139,23 @@ def _default(value: Any) -> str:
     if isinstance(shown, tuple):
         shown = ",".join(shown)
     return "" if shown in (None, "") else f"`{shown}`"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*sorted(DOCS.glob("*.md")), *(ROOT / name for name in ("README.md", "CHANGELOG.md"))],
+    ids=lambda page: page.name,
+)
+def test_paragraphs_wrap_at_120_columns(page: Path) -> None:
+    """Code, tables and lines that cannot be broken are free."""
+    long_lines = []
+    is_code = False
+    for line in page.read_text().splitlines():
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        is_table = line.startswith("|")
+        is_indented = line.startswith("    ")
+        is_breakable = " " in line.strip().removeprefix("- ")
+        if len(line) > 120 and not is_code and not is_table and not is_indented and is_breakable:
+            long_lines.append(line)
+    assert long_lines == []

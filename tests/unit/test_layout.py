@@ -55,3 +55,14 @@ def test_every_room_says_what_belongs_there() -> None:
             if not ast.get_docstring(tree):
                 silent.append(str(path))
     assert silent == []
+
+
+def test_a_broad_except_names_its_door() -> None:
+    """A comment beside `except Exception` says which code that is not ours is called."""
+    unexplained = []
+    for path in modules():
+        lines = (PACKAGE / path).read_text().splitlines()
+        for number, line in enumerate(lines, 1):
+            if "except Exception" in line and "  # " not in line:
+                unexplained.append(f"{path}:{number}")
+    assert unexplained == []

@@ -1,4 +1,8 @@
-"""Exponential back-off: the wait after the n-th failure in a row."""
+"""Exponential back-off: the wait after the n-th failure in a row.
+
+The base and the cap of an error code are those of its breaker rule: `error_codes.TABLE` names the
+rule, `circuit_breaker.rules` has its numbers.
+"""
 
 from __future__ import annotations
 

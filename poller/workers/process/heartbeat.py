@@ -1,4 +1,7 @@
-"""The heartbeat of a worker: its entry in the worker registry, periodic and after changes."""
+"""The heartbeat of a worker: its entry in the worker registry, periodic and after changes.
+
+The period is `worker_registry.HEARTBEAT_S`; every time that depends on it is derived there.
+"""
 
 from __future__ import annotations
 
