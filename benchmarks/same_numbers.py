@@ -140,12 +140,13 @@ def _processes(ours: Ours, name: str, labels: Labels, value: float) -> bool:
 
 DIFFERENCES = (
     Difference(
-        "0 for what the router does not say",
-        "a port without a link has no rate, an IPv6 menu that is not there no number; poller gives no sample",
+        "0 for a number that the router does not have",
+        "a port without a link has no rate, and a missing IPv6 menu has no number; "
+        "poller gives no sample",
         _zero,
     ),
     Difference(
-        "`interface_default_name` of what has no default name",
+        "`interface_default_name` of an interface without a default name",
         "mktxp repeats the name; poller leaves the label empty",
         _own_name,
     ),
@@ -154,19 +155,21 @@ DIFFERENCES = (
     ),
     Difference(
         "`ip_pool_total_ipv6`",
-        "mktxp looks for ranges, which IPv6 pools do not have, and says 0",
+        "mktxp looks for ranges, which IPv6 pools do not have, and gives 0",
         _size,
     ),
     Difference("`ipv6_neighbor`", "mktxp lists the IPv4 neighbours under this name", _neighbors),
     Difference(
-        "`active_users_info` of RouterOS 6", "mktxp cannot read its dates, and says now", _dates
+        "`active_users_info` of RouterOS 6",
+        "mktxp cannot read its dates, and gives the present time",
+        _dates,
     ),
     Difference(
         "`board` of access points with the package wifi",
-        "it is `board-name` there; mktxp leaves it empty",
+        "the property is `board-name` there; mktxp leaves the label empty",
         _boards,
     ),
-    Difference("`pid` of `routing_stats_processes`", "mktxp leaves it empty", _processes),
+    Difference("`pid` of `routing_stats_processes`", "mktxp leaves the label empty", _processes),
 )
 
 

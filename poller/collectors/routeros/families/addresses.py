@@ -46,7 +46,7 @@ _PER_SERVER = Table(
 #: Only bound leases: a router stores thousands of others.
 DHCP = Family(
     "dhcp",
-    "active leases, and how many each server has",
+    "active leases, and their number per server",
     (Menu("/ip/dhcp-server/lease", (_PER_SERVER, LEASES), queries=("status=bound",)),),
 )
 
@@ -103,7 +103,7 @@ _IPV6_NEIGHBORS = Table(
 
 NEIGHBORS = Family(
     "neighbors",
-    "devices the router sees beside it",
+    "devices next to the router",
     (
         Menu("/ip/neighbor", (_NEIGHBORS,)),
         Menu("/ipv6/neighbor", (_IPV6_NEIGHBORS,), queries=("status=reachable",)),

@@ -40,7 +40,7 @@ def _connections(path: str, version: str) -> Menu:
 
 CONNECTIONS = Family(
     "connections",
-    "how many connections the router follows",
+    "number of connections that the router tracks",
     (_connections("/ip", "IPv4"), _connections("/ipv6", "IPv6")),
 )
 
@@ -55,7 +55,7 @@ _PER_SOURCE = Table(
 
 CONNECTION_STATS = Family(
     "connection_stats",
-    "how many connections each address has opened",
+    "number of connections that each address opened",
     (
         Menu("/ip/firewall/connection", (_PER_SOURCE,)),
         Menu("/ipv6/firewall/connection", (_PER_SOURCE,)),
@@ -132,7 +132,7 @@ def _address_lists(path: str, suffix: str) -> tuple[Menu, ...]:
 
 ADDRESS_LISTS = Family(
     "address_lists",
-    "how many addresses are in lists; the entries of those named by the option `address_lists`",
+    "number of addresses in lists; the entries of the lists that the option `address_lists` names",
     (
         *_address_lists("/ip/firewall/address-list", ""),
         *_address_lists("/ipv6/firewall/address-list", "_ipv6"),
@@ -185,7 +185,7 @@ _SIMPLE = Table(
 
 QUEUES = Family(
     "queues",
-    "what passes and waits in queues",
+    "traffic and backlog of queues",
     (Menu("/queue/tree", (_TREE,)), Menu("/queue/simple", (_SIMPLE,))),
 )
 

@@ -132,7 +132,7 @@ _POE = Table(
 
 POE = Family(
     "poe",
-    "power over Ethernet given by each port",
+    "power over Ethernet that each port supplies",
     (
         Menu(
             "/interface/ethernet/poe",

@@ -44,7 +44,7 @@ def _routes(path: str, suffix: str) -> tuple[Menu, ...]:
 
 ROUTES = Family(
     "routes",
-    "how many routes there are, of which kind",
+    "number of routes by kind",
     (*_routes("/ip/route", ""), *_routes("/ipv6/route", "_ipv6")),
     every_s=300,
 )

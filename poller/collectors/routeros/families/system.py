@@ -175,7 +175,7 @@ _USERS = Table(
     ),
 )
 
-USERS = Family("users", "who is logged in", (Menu("/user/active", (_USERS,)),))
+USERS = Family("users", "users that are logged in", (Menu("/user/active", (_USERS,)),))
 
 _CERTIFICATES = Table(
     labels=labels_from("name"),
@@ -201,7 +201,7 @@ _CERTIFICATES = Table(
 
 CERTIFICATES = Family(
     "certificates",
-    "when certificates end",
+    "expiry of certificates",
     (Menu("/certificate", (_CERTIFICATES,)),),
     every_s=3600,
 )
