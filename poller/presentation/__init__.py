@@ -1,2 +1,3 @@
-"""Words, numbers and states as people see them. The command line and the web pages both stand on this room; it prints
-nothing itself."""
+"""Values as people read them: numbers, states, sentences and JSON. The command line and the web
+pages both use this package; it prints nothing itself.
+"""

@@ -1,4 +1,6 @@
-"""How far is each collector trusted? What its crashes so far say, for the command line and the page."""
+"""The trust in each collector, from the crash records of the cluster, as the command line and the
+collectors page show it.
+"""
 
 from __future__ import annotations
 
@@ -17,70 +19,70 @@ if TYPE_CHECKING:
     from poller.collectors.api import Collector
     from poller.collectors.registry import Registry
 
-DECLARED = "declared: by its author or in isolated_collectors"
+DECLARED_REASON = "declared: by its author or in isolated_collectors"
 
 
 @dataclass(frozen=True)
 class CollectorTrust:
-    """What the cluster knows; None when it cannot be asked."""
+    """The crash records by release; None when Redis does not answer."""
 
     records: Mapping[Release, Record] | None
-    declared: frozenset[str]
+    declared: frozenset[str]  # the setting isolated_collectors
 
     def describe(self, collector: Collector, registry: Registry) -> dict[str, Any]:
-        """For an installed collector: state, since when, crashes and the reason."""
+        """State, since when, crashes and reason of an installed collector, as JSON fields."""
         if self.records is None:
-            return {
-                "state": None,
-                "since": None,
-                "crashes": None,
-                "reason": "Redis does not answer",
-            }
-        found = self.records.get(
-            Release(collector.name, registry.distributions[collector.name]), Record()
-        )
-        if found.trust is Trust.OK and (
-            getattr(collector, "isolated", False) or collector.name in self.declared
-        ):
-            return {
-                **describe_record(found),
-                "state": Trust.ISOLATED.value,
-                "reason": found.reason or DECLARED,
-            }
-        return describe_record(found)
+            reason = "Redis does not answer"
+            return {"state": None, "since": None, "crashes": None, "reason": reason}
+
+        release = Release(collector.name, registry.distributions[collector.name])
+        record = self.records.get(release, Record())
+        fields = describe_record(record)
+
+        if record.trust is Trust.OK and self._is_declared(collector):
+            fields["state"] = Trust.ISOLATED.value
+            fields["reason"] = record.reason or DECLARED_REASON
+        return fields
 
     def recorded_releases(self) -> list[dict[str, Any]]:
-        """Everything that is held against any release, also against one that is not installed here."""
-        return [
-            {
-                "collector": release.collector,
-                "distribution": release.distribution,
-                **describe_record(found),
-            }
-            for release, found in sorted(
-                (self.records or {}).items(), key=lambda pair: pair[0].field
-            )
-        ]
+        """All releases that have a crash record, also those that are not installed here."""
+        records = self.records or {}
+        releases = sorted(records, key=lambda release: release.field)
+
+        items = []
+        for release in releases:
+            names = {"collector": release.collector, "distribution": release.distribution}
+            items.append(names | describe_record(records[release]))
+        return items
+
+    def _is_declared(self, collector: Collector) -> bool:
+        return getattr(collector, "isolated", False) or collector.name in self.declared
 
 
 def declared(services: Services) -> frozenset[str]:
+    """The collectors that the settings isolate."""
     return frozenset(services.settings.isolated_collectors)
 
 
 def read(services: Services) -> CollectorTrust:
-    """Raises StoreError."""
-    return CollectorTrust(
-        quarantine_records.read(services.redis, services.keys), declared(services)
-    )
+    """Read the crash records of the cluster. Raises StoreError."""
+    records = quarantine_records.read(services.redis, services.keys)
+    return CollectorTrust(records, declared(services))
 
 
-def describe_record(found: Record) -> dict[str, Any]:
-    since = datetime.fromtimestamp(found.since_ms / 1000, UTC) if found.since_ms else None
-    seconds = max(0, event_publisher.now_ms() - found.since_ms) // 1000 if since else None
+def describe_record(record: Record) -> dict[str, Any]:
+    """A crash record as JSON fields; `since` is None for a collector that runs normally."""
+    since = None
+    since_seconds = None
+    if record.since_ms:
+        since = datetime.fromtimestamp(record.since_ms / 1000, UTC)
+        age_ms = event_publisher.now_ms() - record.since_ms
+        since_seconds = max(0, age_ms) // 1000
+
     return {
-        "state": found.trust.value,
+        "state": record.trust.value,
         "since": since,
-        "since_seconds": seconds,
-        "crashes": len(found.crashes_ms),
-        "reason": found.reason,
+        "since_seconds": since_seconds,
+        "crashes": len(record.crashes_ms),
+        "reason": record.reason,
     }

@@ -1,4 +1,4 @@
-"""What does a counter count? Octets are shown as bit/s, all else as so many a second."""
+"""The unit of a counter by its name: octets are shown as bit/s, all other counters per second."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ _OCTETS = re.compile(r"(Octets|_octets|_bytes?)(_total)?$")
 
 
 def per_second(metric: str, rate: float | None) -> str:
-    """A rate as people read it; `–` for none."""
+    """A rate with its unit; `–` for None."""
     if rate is None:
         return formatting.NOT_MEASURED
-    return formatting.bits(8 * rate) if _OCTETS.search(metric) else formatting.rate(rate)
+    if _OCTETS.search(metric):
+        return formatting.bits(8 * rate)
+    return formatting.rate(rate)
 
 
 def traffic(names: Collection[str]) -> Collection[str]:
-    """What people look at first: octets, in 64 bits where there are such; all where there are no octets."""
+    """The counters that count octets, 64-bit ones where they exist; without octets all counters."""
     octets = [name for name in names if _OCTETS.search(name)]
-    wide = {name.replace("HC", "", 1) for name in octets if "HC" in name}
-    return [name for name in octets if name not in wide] or names
+    # `ifHCInOctets` replaces `ifInOctets`.
+    replaced = {name.replace("HC", "", 1) for name in octets if "HC" in name}
+    return [name for name in octets if name not in replaced] or names

@@ -1,4 +1,4 @@
-"""How does a device stand? Who it is and, for each of its targets, what the board remembers and where it waits."""
+"""The state of a device: its inventory row, and status and place of its targets on the board."""
 
 from __future__ import annotations
 
@@ -15,23 +15,37 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """`seen` has no target that the board does not know; `trouble` says why the board could not be asked."""
+class DeviceState:
+    """A device, and those of its targets that are on the board."""
 
     address: str = ""
     site: str = ""
     enabled: bool = True
-    now_ms: int = 0  # by the cluster's clock
-    seen: Mapping[int, BoardTarget] = field(default_factory=dict)
-    trouble: str = ""
+    now_ms: int = 0  # the cluster's clock
+    on_board: Mapping[int, BoardTarget] = field(default_factory=dict)  # by target id
+    board_error: str = ""  # why the board could not be read
 
 
-def read(services: Services, device: str, targets: Sequence[int]) -> Standing:
-    """One statement and three words with Redis, however many targets it has. Raises NotFound, StoreError (SQL)."""
+def read(services: Services, device: str, targets: Sequence[int]) -> DeviceState:
+    """Read a device with one SQL statement and three round trips to Redis.
+
+    Raises NotFound, StoreError (SQL). An error of Redis is in `board_error`.
+    """
     found = devices.show(services.engine, device)
+    now_ms = 0
+    on_board: Mapping[int, BoardTarget] = {}
+    board_error = ""
     try:
         now_ms = services.board.now_ms()
-        seen = Breakers(services.board).show(targets, now_ms)
+        on_board = Breakers(services.board).show(targets, now_ms)
     except errors.StoreError as error:
-        return Standing(found.address, found.site, found.enabled, trouble=str(error))
-    return Standing(found.address, found.site, found.enabled, now_ms, seen)
+        board_error = str(error)
+
+    return DeviceState(
+        address=found.address,
+        site=found.site,
+        enabled=found.enabled,
+        now_ms=now_ms,
+        on_board=on_board,
+        board_error=board_error,
+    )

@@ -1,4 +1,4 @@
-"""An event as JSON, the same for the command line and the API."""
+"""An event as JSON, for the command line and the API."""
 
 from __future__ import annotations
 

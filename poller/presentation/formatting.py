@@ -1,4 +1,6 @@
-"""Numbers as people read them: three significant digits, one unit, `–` for what was not measured."""
+"""Numbers and instants as people read them: three significant digits, one unit, `–` for a value
+that was not measured.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,22 @@ _IEC = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def exact(number: int) -> str:
-    """`98,204`: for the few numbers a person compares digit by digit."""
+    """All digits: `98,204`."""
     return f"{number:,}"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 device`, `2,000 devices`; give the plural where it is not made with an s."""
-    return f"{exact(number)} {noun if number == 1 else plural or noun + 's'}"
+    """`1 device`, `2,000 devices`. `plural` is for nouns whose plural does not end in s."""
+    if number != 1:
+        noun = plural or f"{noun}s"
+    return f"{exact(number)} {noun}"
 
 
 def count(number: int) -> str:
-    """Exact to 9,999, then `12.3 k`."""
-    return exact(number) if abs(number) < 10_000 else _scaled(number, 1000, _SI)
+    """All digits up to 9,999, then `12.3 k`."""
+    if abs(number) < 10_000:
+        return exact(number)
+    return _scaled(number, 1000, _SI)
 
 
 def rate(per_second: float) -> str:
@@ -35,7 +41,8 @@ def rate(per_second: float) -> str:
 def bits(per_second: float) -> str:
     """`1.24 Gbit/s`, from bits per second."""
     text = _scaled(per_second, 1000, _SI)
-    return f"{text}bit/s" if " " in text else f"{text} bit/s"
+    has_prefix = " " in text
+    return f"{text}bit/s" if has_prefix else f"{text} bit/s"
 
 
 def size(number: int) -> str:
@@ -44,12 +51,16 @@ def size(number: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """`99.95 %`, rounded towards the middle: only all is 100 % and only none is 0 %."""
+    """`99.95 %`. Only the whole is 100 % and only nothing is 0 %; `–` when the whole is 0."""
     if whole <= 0:
         return NOT_MEASURED
-    if part in (0, whole):
-        return "0 %" if part == 0 else "100 %"
-    return f"{min(99.99, max(0.01, 100 * part / whole)):.2f} %"
+    if part == 0:
+        return "0 %"
+    if part == whole:
+        return "100 %"
+    percent = 100 * part / whole
+    shown = min(99.99, max(0.01, percent))
+    return f"{shown:.2f} %"
 
 
 def duration(ms: float) -> str:
@@ -62,27 +73,36 @@ def duration(ms: float) -> str:
     if minutes < 60:
         return f"{minutes} m {seconds} s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} m" if hours < 24 else f"{hours // 24} d {hours % 24} h"
+    if hours < 24:
+        return f"{hours} h {minutes} m"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"
 
 
 def age(ms: int) -> str:
-    """A duration in whole seconds: nobody needs the milliseconds of `last seen`."""
+    """A duration in whole seconds: `4 s`, `3 m 20 s`."""
     seconds = max(0, ms) // 1000
-    return f"{seconds} s" if seconds < 60 else duration(seconds * 1000)
+    if seconds < 60:
+        return f"{seconds} s"
+    return duration(seconds * 1000)
 
 
 def instant(ms: int) -> str:
-    """RFC 3339 in UTC, to the second: what `<time datetime>` and the API carry."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """RFC 3339 in UTC, to the second, for `<time datetime>` and the API."""
+    at = datetime.fromtimestamp(ms // 1000, UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def significant(number: float) -> str:
-    """Three significant digits, never in scientific notation: `1240`, `124`, `12.4`, `1.24`, `0.12`."""
+    """Three significant digits without an exponent: `1240`, `124`, `12.4`, `1.24`, `0.12`."""
     if number == 0:
         return "0"
-    decimals = max(0, min(2, 2 - math.floor(math.log10(abs(number)))))
+    magnitude = math.floor(math.log10(abs(number)))
+    decimals = max(0, min(2, 2 - magnitude))
     text = f"{number:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." not in text:
+        return text
+    return text.rstrip("0").rstrip(".")
 
 
 def _scaled(number: float, step: int, units: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Rates as JSON, schema `poller.rates/1`: raw numbers per second, in the counter's own unit."""
+"""Rates as JSON, schema `poller.rates/1`: raw numbers per second, in the unit of the counter."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 SCHEMA = "poller.rates/1"
 
 
-def document(device: str, rated: Sequence[TargetRates], span: bool, now_ms: int) -> dict[str, Any]:
-    """The answer of the API; the command line says the same."""
-    items = [
-        item(each.target.name, line, span, now_ms) for each in rated for line in each.result.lines
-    ]
-    total = sum(each.result.total for each in rated)
+def document(
+    device: str, rates_of_targets: Sequence[TargetRates], span: bool, now_ms: int
+) -> dict[str, Any]:
+    """The response of the API; `poller readings --rate --json` has the same items."""
+    items = []
+    total = 0
+    for rates in rates_of_targets:
+        total += rates.result.total
+        for line in rates.result.lines:
+            items.append(item(rates.target.name, line, span, now_ms))
+
     return {
         "schema": SCHEMA,
         "as_of": formatting.instant(now_ms),
@@ -32,17 +37,19 @@ def document(device: str, rated: Sequence[TargetRates], span: bool, now_ms: int)
 
 
 def item(target: str, line: Line, span: bool, now_ms: int) -> dict[str, Any]:
-    """One counter: its newest rate; over a span also mean, highest and all of them."""
+    """One counter and its newest rate; over a span also the mean, the maximum and all rates."""
+    age_ms = max(0, now_ms - line.newest.at_ms)
     fields = {
         "target": target,
         "metric": line.series.name,
         "labels": dict(line.series.labels),
         **_rate(line.newest),
-        "age_seconds": max(0.0, (now_ms - line.newest.at_ms) / 1000),
+        "age_seconds": age_ms / 1000,
     }
     if span:
-        fields |= {"mean_per_second": line.mean(), "max_per_second": line.highest()}
-        fields["rates"] = [_rate(each) for each in line.rates]
+        fields["mean_per_second"] = line.mean()
+        fields["max_per_second"] = line.highest()
+        fields["rates"] = [_rate(rate) for rate in line.rates]
     return fields
 
 
@@ -54,13 +61,13 @@ def _rate(rate: Rate) -> dict[str, Any]:
         "seconds": rate.seconds,
         "at": _instant(rate.at_ms),
     }
-    return fields if rate.claimed is None else {**fields, "claimed_per_second": rate.claimed}
+    if rate.claimed is not None:
+        fields["claimed_per_second"] = rate.claimed
+    return fields
 
 
 def _instant(ms: int) -> str:
-    """To the millisecond: two polls may be closer than a second."""
-    return (
-        datetime.fromtimestamp(ms / 1000, UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
+    """RFC 3339 to the millisecond: two polls can be less than a second apart."""
+    at = datetime.fromtimestamp(ms / 1000, UTC)
+    text = at.isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

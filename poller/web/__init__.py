@@ -1,1 +1,1 @@
-"""The web role: one live page, its API, and metrics. Reads only; nothing here changes a target."""
+"""The web role: the pages, their API and the metrics. It only reads; it never changes a target."""

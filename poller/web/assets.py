@@ -1,4 +1,6 @@
-"""The page's own files, named by their content: a browser may keep them for ever."""
+"""The static files of the pages. Their names contain a hash of the content, so that a browser can
+cache them forever.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,16 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    path: str  # below /static/, with the hash in it
+    path: str  # below /static/, contains the hash
     body: bytes
     media_type: str
 
 
 @dataclass(frozen=True, slots=True)
 class Assets:
-    """`by_name` for the template, `by_path` for the server; `build` changes when any file does."""
+    """The files by name for the templates and by path for the server. `build` changes when any file
+    changes.
+    """
 
     by_name: Mapping[str, Asset]
     by_path: Mapping[str, Asset]
@@ -31,18 +35,20 @@ class Assets:
 
 
 def load() -> Assets:
-    """Read all files of the package's static directory, once."""
-    files = sorted(
-        resources.files("poller.web").joinpath("static").iterdir(), key=lambda file: file.name
-    )
-    by_name = {file.name: _asset(file.name, file.read_bytes()) for file in files}
+    """Read all files of the static directory."""
+    directory = resources.files("poller.web").joinpath("static")
+    by_name: dict[str, Asset] = {}
+    for file in sorted(directory.iterdir(), key=lambda file: file.name):
+        by_name[file.name] = _asset(file.name, file.read_bytes())
+
     by_path = {asset.path: asset for asset in by_name.values()}
     return Assets(by_name, by_path, _digest("".join(by_path).encode()))
 
 
 def _asset(name: str, body: bytes) -> Asset:
     stem, dot, suffix = name.rpartition(".")
-    return Asset(f"{stem}-{_digest(body)}{dot}{suffix}", body, TYPES[dot + suffix])
+    path = f"{stem}-{_digest(body)}{dot}{suffix}"
+    return Asset(path, body, TYPES[dot + suffix])
 
 
 def _digest(body: bytes) -> str:

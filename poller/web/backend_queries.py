@@ -1,4 +1,6 @@
-"""What the web role asks of the rest of the program: five blocking questions and some addresses."""
+"""The queries of the web role to the rest of the program. The routes get them as one value, so that
+tests replace the stores.
+"""
 
 from __future__ import annotations
 
@@ -10,35 +12,31 @@ from poller.collectors.registry import Registry
 from poller.db.record.stored_rates import RatesRequest, TargetRates
 from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
-from poller.presentation.device_state import Standing
-from poller.web.pages.collectors_page import Found
+from poller.presentation.device_state import DeviceState
+from poller.web.pages.collectors_page import CollectorsStatus
 
 
-def _no_device(name: str, asked: RatesRequest) -> Sequence[TargetRates]:
+def _no_device(name: str, request: RatesRequest) -> Sequence[TargetRates]:
     raise errors.NotFound(f'no device named "{name}"')
 
 
-def _unseen(name: str, targets: Sequence[int]) -> Standing:
-    return Standing()
+def _empty_state(name: str, targets: Sequence[int]) -> DeviceState:
+    return DeviceState()
 
 
-def _none_installed() -> Found:
-    return Found(Registry(), CollectorTrust({}, frozenset()), ())
+def _no_collectors() -> CollectorsStatus:
+    return CollectorsStatus(Registry(), CollectorTrust({}, frozenset()), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """All but `ready`, which never raises, raise StoreError when they cannot be read."""
+class BackendQueries:
+    """Blocking queries and constants of the web role. Every query but `store_errors` raises
+    StoreError; `rates` and `device_state` also raise NotFound.
+    """
 
     overview: Callable[[], Overview]
-    ready: Callable[[], Mapping[str, str]]  # dependency -> "" when fine, else the reason
-    links: Mapping[str, str] = field(
-        default_factory=dict
-    )  # title -> http(s) address, shown in the header
-    rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = (
-        _no_device  # of a device; raises NotFound
-    )
-    collectors: Callable[[], Found] = _none_installed
-    standing: Callable[[str, Sequence[int]], Standing] = (
-        _unseen  # of a device and these targets; raises NotFound
-    )
+    store_errors: Callable[[], Mapping[str, str]]  # store -> its error, "" when it answers
+    links: Mapping[str, str] = field(default_factory=dict)  # title -> URL, in the page header
+    rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = _no_device  # of a device
+    device_state: Callable[[str, Sequence[int]], DeviceState] = _empty_state  # device, target ids
+    collectors: Callable[[], CollectorsStatus] = _no_collectors

@@ -1,8 +1,9 @@
-"""The routes of one device: its page, and its rates for programs."""
+"""The routes of one device: its page, and its rates as JSON."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
@@ -15,57 +16,65 @@ from poller.domain.inventory import duration
 from poller.presentation import rates_json
 from poller.web import error_responses
 from poller.web.api.snapshot import Snapshots
-from poller.web.backend_queries import Sources
+from poller.web.backend_queries import BackendQueries
 from poller.web.pages import device_page, device_targets
-from poller.web.pages.device_page import Asking, Span
-from poller.web.pages.html import Page
-from poller.web.pages.themes import ChosenTheme, keep
+from poller.web.pages.device_page import DeviceData, RatesQuery, Span
+from poller.web.pages.html import PageRenderer
+from poller.web.pages.themes import RequestedTheme, store_theme
 
-#: A day of so many takes two seconds of this process.
-MOST_ITEMS = 200
+#: Counters of one response. A day of this many counters takes about two seconds of CPU.
+MAXIMUM_ITEMS = 200
 
 
-def add(app: FastAPI, sources: Sources, page: Page, snapshots: Snapshots) -> None:
+def add(app: FastAPI, backend: BackendQueries, page: PageRenderer, snapshots: Snapshots) -> None:
+    """Add the routes of one device."""
+
     @app.get("/devices/{name}", response_class=HTMLResponse)
     async def show_device(
         request: Request,
         name: str,
-        theme: ChosenTheme,
+        theme: RequestedTheme,
         metric: str = "",
         since: Span = Span.HOUR,
         number: Annotated[int, Query(alias="page", ge=1, le=1000)] = 1,
     ) -> Response:
-        asking, now_ms = Asking(metric, since, number), _now_ms()
+        query = RatesQuery(metric, since, number)
+        now_ms = _now_ms()
         try:
-            rated = await run_in_threadpool(sources.rates, name, asking.asked(now_ms))
-            standing = await run_in_threadpool(
-                sources.standing, name, [each.target.id for each in rated]
-            )
+            rates = await run_in_threadpool(backend.rates, name, query.request(now_ms))
+            ids = [each.target.id for each in rates]
+            state = await run_in_threadpool(backend.device_state, name, ids)
         except errors.PollerError as error:
-            return error_responses.answer(error, request, page)
-        overview = (await snapshots.get()).overview if device_targets.any_late(standing) else None
-        shown = device_page.present(name, rated, asking, now_ms, standing, overview)
-        return keep(theme, HTMLResponse(page.device(shown, theme.shown)))
+            return error_responses.for_page(error, request, page)
+
+        overview = None
+        if device_targets.has_late_target(state):
+            snapshot = await snapshots.get()
+            overview = snapshot.overview
+
+        device = DeviceData(name, rates, state, overview)
+        view = device_page.build_view(device, query, now_ms)
+        return store_theme(theme, HTMLResponse(page.device(view, theme.theme)))
 
     @app.get("/api/devices/{name}/rates")
     async def device_rates(
         name: str,
         metric: str = "",
         since: str = "",
-        limit: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = MOST_ITEMS,
+        limit: Annotated[int, Query(ge=1, le=MAXIMUM_ITEMS)] = MAXIMUM_ITEMS,
     ) -> JSONResponse:
+        def matching(names: Collection[str]) -> Collection[str]:
+            return [each for each in names if metric in each]
+
         now_ms = _now_ms()
         try:
             since_ms = now_ms - duration.parse_ms(since) if since else 0
-            asked = RatesRequest(
-                lambda names: [each for each in names if metric in each], limit, max(0, since_ms)
-            )
-            rated = await run_in_threadpool(sources.rates, name, asked)
+            rates_request = RatesRequest(matching, limit, max(0, since_ms))
+            rates = await run_in_threadpool(backend.rates, name, rates_request)
         except errors.PollerError as error:
-            return JSONResponse(
-                {"error": {"message": str(error)}}, status_code=error_responses.status(error)
-            )
-        return JSONResponse(rates_json.document(name, rated, bool(since_ms), now_ms))
+            body = {"error": {"message": str(error)}}
+            return JSONResponse(body, status_code=error_responses.status(error))
+        return JSONResponse(rates_json.document(name, rates, bool(since_ms), now_ms))
 
 
 def _now_ms() -> int:

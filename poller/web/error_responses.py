@@ -1,4 +1,6 @@
-"""What was wrong with a request: a page with a way home for a browser, and what it always was for a program."""
+"""The responses to wrong requests: an HTML page for a browser; for a program the plain text or the
+JSON of FastAPI.
+"""
 
 from __future__ import annotations
 
@@ -13,76 +15,87 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from poller import errors
-from poller.web.pages.html import Page, Refusal
-from poller.web.pages.themes import kept
+from poller.web.pages.html import ErrorView, PageRenderer
+from poller.web.pages.themes import theme_from_cookies
 
-_STATUS = {errors.NotFound: 404, errors.InvalidInput: 400}
+_STATUS_BY_ERROR = {errors.NotFound: 404, errors.InvalidInput: 400}
 _TITLES = {
-    400: "Not understood",
+    400: "Invalid request",
     404: "Not found",
-    405: "Only for reading",
-    422: "Not understood",
-    503: "Not now",
+    405: "Read-only",
+    422: "Invalid request",
+    503: "Unavailable",
 }
 
 
-def add(app: FastAPI, page: Page) -> None:
+def add(app: FastAPI, page: PageRenderer) -> None:
+    """Add the handlers for addresses that FastAPI refuses."""
+
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
-        if not _by_a_person(request):
+        if not _is_from_browser(request):
             return await http_exception_handler(request, error)
-        message = (
-            f"There is no page {request.url.path} here."
-            if error.status_code == HTTPStatus.NOT_FOUND
-            else ""
-        )
-        return _page(
-            request, page, error.status_code, message or f"{error.detail}.", headers=error.headers
-        )
+
+        message = f"{error.detail}."
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            message = f"There is no page {request.url.path} here."
+        view = ErrorView(_title(error.status_code), message)
+        return _page(request, page, view, error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def misunderstood(request: Request, error: RequestValidationError) -> Response:
-        if not _by_a_person(request):
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        if not _is_from_browser(request):
             return await request_validation_exception_handler(request, error)
-        message = f"This address cannot be read: {'; '.join(map(_complaint, error.errors()))}."
-        return _page(request, page, HTTPStatus.UNPROCESSABLE_ENTITY, message)
+
+        problems = "; ".join(_problem(each) for each in error.errors())
+        status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+        view = ErrorView(_title(status_code), f"This address cannot be read: {problems}.")
+        return _page(request, page, view, status_code)
 
 
-def answer(error: errors.PollerError, request: Request, page: Page) -> Response:
-    """To somebody who asked for a page and cannot have it."""
-    if _by_a_person(request):
-        return _page(request, page, status(error), f"{error}.", error.hint)
-    return PlainTextResponse(f"{error}\n", status_code=status(error))
+def for_page(error: errors.PollerError, request: Request, page: PageRenderer) -> Response:
+    """The response to a request for a page that failed."""
+    status_code = status(error)
+    if not _is_from_browser(request):
+        return PlainTextResponse(f"{error}\n", status_code=status_code)
+    view = ErrorView(_title(status_code), f"{error}.", error.hint)
+    return _page(request, page, view, status_code)
 
 
 def status(error: errors.PollerError) -> int:
-    return next((number for kind, number in _STATUS.items() if isinstance(error, kind)), 503)
+    """The HTTP status code of an error; 503 for an error of a store."""
+    for kind, number in _STATUS_BY_ERROR.items():
+        if isinstance(error, kind):
+            return number
+    return 503
 
 
-def _by_a_person(request: Request) -> bool:
-    """Browsers say that they want HTML; curl and monitors do not."""
-    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(
-        "/api/"
-    )
+def _is_from_browser(request: Request) -> bool:
+    """Whether the request accepts HTML, which curl and monitors do not. The API answers in JSON."""
+    accepts_html = "text/html" in request.headers.get("accept", "")
+    return accepts_html and not request.url.path.startswith("/api/")
+
+
+def _title(status_code: int) -> str:
+    return _TITLES.get(status_code) or HTTPStatus(status_code).phrase
 
 
 def _page(
     request: Request,
-    page: Page,
-    number: int,
-    message: str,
-    hint: str = "",
+    page: PageRenderer,
+    view: ErrorView,
+    status_code: int,
     headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    said = Refusal(_TITLES.get(number, HTTPStatus(number).phrase), message, hint)
-    # Relative, as all our links are: the page may be served below another path.
-    root = "../" * (request.url.path.count("/") - 1) or "./"
-    return HTMLResponse(
-        page.refusal(said, root, kept(request.cookies)), status_code=number, headers=headers
-    )
+    # All links are relative: the site may be served below another path.
+    depth = request.url.path.count("/") - 1
+    root = "../" * depth or "./"
+    html = page.error(view, root, theme_from_cookies(request.cookies))
+    return HTMLResponse(html, status_code=status_code, headers=headers)
 
 
-def _complaint(found: Mapping[str, Any]) -> str:
-    """`since=zzz, input should be '1h', '6h' or '24h'`."""
+def _problem(found: Mapping[str, Any]) -> str:
+    """A validation error in words: `since=zzz, input should be '1h', '6h' or '24h'`."""
+    parameter = found["loc"][-1]
     message = str(found["msg"])
-    return f"{found['loc'][-1]}={found['input']}, {message[:1].lower()}{message[1:]}"
+    return f"{parameter}={found['input']}, {message[:1].lower()}{message[1:]}"

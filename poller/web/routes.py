@@ -1,77 +1,123 @@
-"""The routes, and nothing else: each asks one module and answers. All are GET; nothing here writes."""
+"""The FastAPI application and its routes: probes, metrics, API, pages, static files. All routes
+are GET, and none of them writes to a store.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import FastAPI, HTTPException, Query
+from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import poller
-from poller.web import assets, collector_routes, device_routes, error_responses
+from poller import errors
+from poller.web import assets, device_routes, error_responses
 from poller.web.api import live_stream, metrics, overview_json
 from poller.web.api.snapshot import Snapshots
-from poller.web.backend_queries import Sources
-from poller.web.headers import SecurityHeaders
-from poller.web.pages.html import Page, Wishes
-from poller.web.pages.themes import ChosenTheme, keep
+from poller.web.backend_queries import BackendQueries
+from poller.web.pages import collectors_page
+from poller.web.pages.html import DisplayOptions, PageRenderer
+from poller.web.pages.themes import RequestedTheme, store_theme
 
-FOR_EVER = "public, max-age=31536000, immutable"
+#: Headers of every response: nothing from other hosts, nothing inline, no framing, no sniffing.
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'; object-src 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+#: For static files, whose names change with their content.
+CACHE_FOREVER = "public, max-age=31536000, immutable"
 
 
-def create_app(sources: Sources, stopping: asyncio.Event | None = None) -> FastAPI:
-    """The application. Set `stopping` to end all streams, so that a server can stop at once."""
+class SecurityHeaders:
+    """Adds the security headers. Plain ASGI, so that a stream passes through unbuffered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY_HEADERS)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        is_http = scope["type"] == "http"
+        await self._app(scope, receive, send_with_headers if is_http else send)
+
+
+def create_app(backend: BackendQueries, stopping: asyncio.Event | None = None) -> FastAPI:
+    """Create the application. Set `stopping` to end all streams, so that a server stops at once."""
     app = FastAPI(
         title="poller",
         version=poller.__version__,
-        docs_url=None,  # these pages load scripts from elsewhere
+        docs_url=None,  # the documentation pages load scripts from another host
         redoc_url=None,
         openapi_url=None,
         middleware=[Middleware(SecurityHeaders), Middleware(GZipMiddleware, minimum_size=1024)],
     )
-    snapshots = Snapshots(sources.overview)
-    _add_probes(app, sources, snapshots)
-    _add_data(app, snapshots, stopping or asyncio.Event())
-    _add_page(app, sources, snapshots)
+    files = assets.load()
+    page = PageRenderer(files, backend.links)
+    snapshots = Snapshots(backend.overview)
+
+    error_responses.add(app, page)
+    _add_probes(app, backend, snapshots)
+    _add_overview_api(app, snapshots, files.build, stopping or asyncio.Event())
+    _add_overview_page(app, page, snapshots)
+    _add_collectors(app, backend, page)
+    device_routes.add(app, backend, page, snapshots)
+    _add_static_files(app, files)
     return app
 
 
-def _add_probes(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
+def _add_probes(app: FastAPI, backend: BackendQueries, snapshots: Snapshots) -> None:
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
-        reasons = await run_in_threadpool(sources.ready)
-        ready = not any(reasons.values())
-        body = {"status": "ready" if ready else "not ready"}
-        body |= {name: reason or "ok" for name, reason in reasons.items()}
+        store_errors = await run_in_threadpool(backend.store_errors)
+        is_ready = not any(store_errors.values())
+
+        body = {"status": "ready" if is_ready else "not ready"}
+        for store, error in store_errors.items():
+            body[store] = error or "ok"
         body["leader"] = await _leader(snapshots)
-        return JSONResponse(body, status_code=200 if ready else 503)
+        return JSONResponse(body, status_code=200 if is_ready else 503)
 
     @app.get("/metrics")
     async def scrape() -> Response:
         snapshot = await snapshots.get()
-        overview = None if snapshot.trouble else snapshot.overview
+        overview = None if snapshot.error else snapshot.overview
         return Response(metrics.render(overview), media_type=metrics.CONTENT_TYPE)
 
 
-def _add_data(app: FastAPI, snapshots: Snapshots, stopping: asyncio.Event) -> None:
-    build = assets.load().build
-
+def _add_overview_api(
+    app: FastAPI, snapshots: Snapshots, build: str, stopping: asyncio.Event
+) -> None:
     @app.get("/api/overview")
     async def overview() -> JSONResponse:
         snapshot = await snapshots.get()
-        if snapshot.overview is None or snapshot.trouble:
-            return JSONResponse({"error": {"message": snapshot.trouble}}, status_code=503)
-        return JSONResponse(overview_json.of(snapshot.overview))
+        if snapshot.overview is None or snapshot.error:
+            return JSONResponse({"error": {"message": snapshot.error}}, status_code=503)
+        return JSONResponse(overview_json.document(snapshot.overview))
 
     @app.get("/api/stream", response_class=EventSourceResponse)
     async def live() -> AsyncIterator[ServerSentEvent]:
@@ -79,32 +125,53 @@ def _add_data(app: FastAPI, snapshots: Snapshots, stopping: asyncio.Event) -> No
             yield frame
 
 
-def _add_page(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
-    files = assets.load()
-    page = Page(files, sources.links)
-    device_routes.add(app, sources, page, snapshots)
-    collector_routes.add(app, sources, page)
-    error_responses.add(app, page)
-
+def _add_overview_page(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
     @app.get("/", response_class=HTMLResponse)
-    async def overview_page(
-        theme: ChosenTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0
+    async def show_overview(
+        theme: RequestedTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0
     ) -> HTMLResponse:
         snapshot = await snapshots.get()
-        return keep(theme, HTMLResponse(page.render(snapshot.view, Wishes(theme.shown, refresh))))
+        options = DisplayOptions(theme.theme, refresh)
+        html = page.overview(snapshot.view, options)
+        return store_theme(theme, HTMLResponse(html))
 
+
+def _add_collectors(app: FastAPI, backend: BackendQueries, page: PageRenderer) -> None:
+    @app.get("/collectors", response_class=HTMLResponse)
+    async def show_collectors(request: Request, theme: RequestedTheme) -> Response:
+        try:
+            status = await run_in_threadpool(backend.collectors)
+        except errors.PollerError as error:
+            return error_responses.for_page(error, request, page)
+
+        view = collectors_page.build_view(status, _now_ms())
+        return store_theme(theme, HTMLResponse(page.collectors(view, theme.theme)))
+
+    @app.get("/api/collectors")
+    async def collectors_document() -> JSONResponse:
+        try:
+            status = await run_in_threadpool(backend.collectors)
+        except errors.PollerError as error:
+            return JSONResponse({"error": {"message": str(error)}}, status_code=503)
+        return JSONResponse(collectors_page.document(status, _now_ms()))
+
+
+def _add_static_files(app: FastAPI, files: assets.Assets) -> None:
     @app.get("/static/{path}")
     async def static(path: str) -> Response:
         asset = files.by_path.get(path)
         if asset is None:
             raise HTTPException(404, "no such file")
-        return Response(
-            asset.body, media_type=asset.media_type, headers={"Cache-Control": FOR_EVER}
-        )
+        headers = {"Cache-Control": CACHE_FOREVER}
+        return Response(asset.body, media_type=asset.media_type, headers=headers)
 
 
 async def _leader(snapshots: Snapshots) -> str:
     snapshot = await snapshots.get()
-    if snapshot.overview is None or snapshot.trouble:
+    if snapshot.overview is None or snapshot.error:
         return "unknown"
     return "present" if snapshot.overview.leader else "absent"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

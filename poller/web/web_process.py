@@ -1,4 +1,4 @@
-"""The web process: the application on the real stores, behind uvicorn, until SIGTERM or SIGINT."""
+"""The web process: uvicorn serves the application on the real stores until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -20,32 +20,35 @@ from poller.observability import logs
 from poller.presentation import collector_trust, device_state
 from poller.state import redis_client
 from poller.state.cluster import overview_reader, worker_registry
-from poller.web.backend_queries import Sources
-from poller.web.pages.collectors_page import Found
+from poller.web.backend_queries import BackendQueries
+from poller.web.pages.collectors_page import CollectorsStatus
 from poller.web.routes import create_app
 
 log = logs.get(__name__)
 
 DEFAULT_PORT = 8080
-#: How long an answer that is on its way may hold up a stop.
+#: A stop waits this long for responses that are being sent.
 STOP_S = 1
 
 
 def run(host: str, port: int | None = None) -> None:
-    """Serve until told to stop. Without a port: 8080, or a free one. Raises PortInUse, InvalidSetting."""
-    bootstrap.services().report_errors("web")
+    """Serve until a signal stops the process. Without a port: 8080, or a free one.
+
+    Raises PortInUse, InvalidSetting.
+    """
+    services = bootstrap.services()
+    services.report_errors("web")
     with listen(host, port) as listener:
-        where = ":".join(map(str, listener.getsockname()[:2]))
-        log.info("page_served", url=f"http://{where}/")
-        server(sources(bootstrap.services())).run(sockets=[listener])
+        bound_host, bound_port = listener.getsockname()[:2]
+        log.info("page_served", url=f"http://{bound_host}:{bound_port}/")
+        server(backend_queries(services)).run(sockets=[listener])
 
 
-def server(given: Sources) -> uvicorn.Server:
-    """A server of the application; its `run` blocks."""
+def server(backend: BackendQueries) -> uvicorn.Server:
+    """Create a server of the application; its `run` blocks."""
     stopping = asyncio.Event()
-    app = create_app(given, stopping)
     config = uvicorn.Config(
-        app,
+        create_app(backend, stopping),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -55,37 +58,48 @@ def server(given: Sources) -> uvicorn.Server:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A listening socket. A port that was asked for is taken or refused, never replaced."""
+    """Open a listening socket. Only the default port gives way to a free one.
+
+    Raises PortInUse, InvalidSetting.
+    """
+    wanted_port = DEFAULT_PORT if port is None else port
     try:
-        return _bound(host, DEFAULT_PORT if port is None else port)
+        return _bind(host, wanted_port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE and port is None:
-            return _bound(host, 0)
-        raise _refusal(error, host, port) from None
+            return _bind(host, 0)
+        raise _listen_error(error, f"{host}:{wanted_port}") from None
 
 
-def sources(services: Services) -> Sources:
-    """The real stores as the web role sees them."""
+def backend_queries(services: Services) -> BackendQueries:
+    """The queries of the web role on the real stores."""
 
-    def read() -> Overview:
+    def overview() -> Overview:
         return overview_reader.read(services.redis, services.keys)
 
-    def ready() -> Mapping[str, str]:
-        checks = {"sql": lambda: _ask_sql(services), "redis": lambda: _ask_redis(services)}
-        return {name: _reason(check) for name, check in checks.items()}
+    def store_errors() -> Mapping[str, str]:
+        return {
+            "sql": _error_of(_check_sql, services),
+            "redis": _error_of(_check_redis, services),
+        }
 
-    def collectors() -> Found:
-        living = worker_registry.living(services.redis, services.keys, services.board.now_ms())
-        return Found(services.registry, collector_trust.read(services), living)
+    def collectors() -> CollectorsStatus:
+        workers = worker_registry.living(services.redis, services.keys, services.board.now_ms())
+        return CollectorsStatus(services.registry, collector_trust.read(services), workers)
 
     flower = services.settings.flower_url
-    links = {"Flower": flower} if flower else {}
-    of_device = partial(stored_rates.of_device, services.engine)
-    return Sources(read, ready, links, of_device, collectors, partial(device_state.read, services))
+    return BackendQueries(
+        overview=overview,
+        store_errors=store_errors,
+        links={"Flower": flower} if flower else {},
+        rates=partial(stored_rates.of_device, services.engine),
+        device_state=partial(device_state.read, services),
+        collectors=collectors,
+    )
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams first: an open page must not hold the process until a time-out."""
+    """Ends the streams before it stops: an open page must not delay the stop until its timeout."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
@@ -96,36 +110,33 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family)
 
 
-def _refusal(error: OSError, host: str, port: int | None) -> errors.ConfigError:
-    where = f"{host}:{DEFAULT_PORT if port is None else port}"
+def _listen_error(error: OSError, address: str) -> errors.ConfigError:
     if error.errno == errno.EADDRINUSE:
-        return errors.PortInUse(
-            f"web_port: {where} is in use", hint="set POLLER_WEB_PORT to another port"
-        )
+        hint = "set POLLER_WEB_PORT to another port"
+        return errors.PortInUse(f"web_port: {address} is in use", hint=hint)
+    message = f"web_bind: cannot listen on {address}"
     reason = error.strerror or str(error)
-    return errors.InvalidSetting(
-        f"web_bind: cannot listen on {where}", reason, "set POLLER_WEB_BIND"
-    )
+    return errors.InvalidSetting(message, reason, "set POLLER_WEB_BIND")
 
 
-def _reason(check: Callable[[], None]) -> str:
+def _error_of(check: Callable[[Services], None], services: Services) -> str:
     try:
-        check()
+        check(services)
     except errors.PollerError as error:
         return str(error)
     return ""
 
 
-def _ask_sql(services: Services) -> None:
+def _check_sql(services: Services) -> None:
     with engine.single_read(services.engine) as conn:
         conn.execute(sa.text("select 1"))
 
 
-def _ask_redis(services: Services) -> None:
+def _check_redis(services: Services) -> None:
     with redis_client.store_errors(services.redis):
         services.redis.ping()

@@ -1,4 +1,4 @@
-"""The real page on a real server in a real browser; what the board shows is a test's to choose."""
+"""The real pages on a real server in a real browser, over an overview that a test chooses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
 
 import web_collectors
+import web_device_states
 import web_overviews as fleet
 import web_rates
-import web_standings
 
 from poller.domain.record.overview import Overview
 from poller.web import web_process
-from poller.web.backend_queries import Sources
+from poller.web.backend_queries import BackendQueries
 
 CHROMIUM = "/usr/bin/chromium"
 QUIET = [
@@ -39,14 +39,14 @@ QUIET = [
 
 
 class Site:
-    """A server on loopback. Every look at `shows` finds it a second older, as a living board would be."""
+    """A server on loopback. Each read of `overview` is one second later, as on a live board."""
 
-    def __init__(self, shows: Overview) -> None:
-        self.shows = shows
-        self.looks = 0
+    def __init__(self, overview: Overview) -> None:
+        self.overview = overview
+        self.reads = 0
         self.polls = web_rates.polls(60, 2)  # of sw1
-        self.standing = web_standings.WELL  # of sw1, too
-        self.collectors = web_collectors.FOUND
+        self.device_state = web_device_states.WELL  # of sw1
+        self.collectors = web_collectors.STATUS
         self._listener = web_process.listen("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.start(self._listener)
@@ -55,21 +55,21 @@ class Site:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
-    def look(self) -> Overview:
-        self.looks += 1
-        return dataclasses.replace(self.shows, as_of_ms=self.shows.as_of_ms + 1000 * self.looks)
+    def read_overview(self) -> Overview:
+        self.reads += 1
+        as_of_ms = self.overview.as_of_ms + 1000 * self.reads
+        return dataclasses.replace(self.overview, as_of_ms=as_of_ms)
 
     def start(self, listener: socket.socket | None = None) -> None:
-        links = {"Flower": "http://127.0.0.1:5555"}
-        sources = Sources(
-            self.look,
-            dict,
-            links,
-            lambda device, asked: web_rates.answering(self.polls)(device, asked),
-            lambda: self.collectors,
-            lambda *_: self.standing,
+        backend = BackendQueries(
+            overview=self.read_overview,
+            store_errors=dict,
+            links={"Flower": "http://127.0.0.1:5555"},
+            rates=lambda device, request: web_rates.query(self.polls)(device, request),
+            device_state=lambda *_: self.device_state,
+            collectors=lambda: self.collectors,
         )
-        self._server = web_process.server(sources)
+        self._server = web_process.server(backend)
         sockets = [listener or web_process.listen("127.0.0.1", self.port)]
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": sockets})
         self._thread.start()
@@ -77,7 +77,7 @@ class Site:
     def stop(self) -> None:
         self._server.should_exit = True
         self._thread.join(timeout=10)
-        assert not self._thread.is_alive(), "an open page held the server up"
+        assert not self._thread.is_alive(), "an open page delayed the stop of the server"
 
 
 @pytest.fixture
@@ -87,9 +87,8 @@ def site() -> Iterator[Site]:
     made.stop()
 
 
-@pytest.fixture(
-    scope="module"
-)  # playwright's loop occupies the thread: gone before other tests need one
+# Playwright's event loop occupies the thread, so it must end before the tests of another module.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
         reason = f"{CHROMIUM} is not installed"
@@ -101,47 +100,50 @@ def browser() -> Iterator[Browser]:
 
 
 @dataclasses.dataclass
-class Notes:
-    """What a page said and asked for behind its reader's back."""
+class PageLog:
+    """The console errors and the requests of a page."""
 
-    complaints: list[str] = dataclasses.field(default_factory=list)
+    errors: list[str] = dataclasses.field(default_factory=list)
     hosts: set[str] = dataclasses.field(default_factory=set)
     paths: list[str] = dataclasses.field(default_factory=list)
+
+    def add_message(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def add_request(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        self.hosts.add(parts.hostname or "")
+        self.paths.append(parts.path)
 
 
 Open = Callable[..., Page]
 
 
 @pytest.fixture
-def notes() -> Notes:
-    return Notes()
+def page_log() -> PageLog:
+    return PageLog()
 
 
 @pytest.fixture
-def open_page(browser: Browser, site: Site, notes: Notes) -> Iterator[Open]:
-    """Open the site; at the end no page may have complained, nor asked anybody else for anything."""
+def open_page(browser: Browser, site: Site, page_log: PageLog) -> Iterator[Open]:
+    """A function that opens the site. At the end no page may have an error or a foreign request."""
     contexts = []
 
-    def opened(**wishes: object) -> Page:
-        wishes.setdefault("viewport", {"width": 1280, "height": 900})
-        context = browser.new_context(**wishes)
+    def open_site(**options: object) -> Page:
+        options.setdefault("viewport", {"width": 1280, "height": 900})
+        context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda m: notes.complaints.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda error: notes.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: notes.complaints.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: _note(notes, request.url))
+        page.on("console", page_log.add_message)
+        page.on("pageerror", lambda error: page_log.errors.append(str(error)))
+        page.on("dialog", lambda dialog: page_log.errors.append(f"dialog: {dialog.message}"))
+        page.on("request", page_log.add_request)
         page.goto(site.url)
         return page
 
-    yield opened
+    yield open_site
     for context in contexts:
         context.close()
-    assert notes.complaints == []
-    assert notes.hosts <= {"127.0.0.1"}
-
-
-def _note(notes: Notes, url: str) -> None:
-    parts = urlsplit(url)
-    notes.hosts.add(parts.hostname or "")
-    notes.paths.append(parts.path)
+    assert page_log.errors == []
+    assert page_log.hosts <= {"127.0.0.1"}

@@ -1,4 +1,4 @@
-"""The page of the collectors: reached by a click, readable in both themes and on a phone, without scripts."""
+"""The collectors page: its links, both themes, narrow screens, and without scripts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 import web_collectors
 from playwright.sync_api import expect
 
-GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 19, 24)"}
+BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 19, 24)"}
 
 
-def test_the_collectors_are_one_click_away(site, open_page) -> None:
-    """And back to the overview is one, too."""
+def test_the_overview_links_to_the_collectors(site, open_page) -> None:
+    """The collectors page links to the options of a collector and back to the overview."""
     page = open_page()
     page.get_by_role("link", name="Collectors", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Collectors")
@@ -21,20 +21,20 @@ def test_the_collectors_are_one_click_away(site, open_page) -> None:
     expect(page.locator("#live")).to_have_text("● live")
 
 
-@pytest.mark.parametrize("theme", GROUNDS)
+@pytest.mark.parametrize("theme", BACKGROUNDS)
 @pytest.mark.parametrize("width", [320, 720, 1280])
-def test_both_themes_and_every_width(site, open_page, theme: str, width: int) -> None:
-    """Nothing scrolls sideways, without scripts either."""
+def test_the_page_fits_every_width_in_both_themes(site, open_page, theme: str, width: int) -> None:
+    """Without scripts, and without scrolling sideways."""
     page = open_page(java_script_enabled=False, viewport={"width": width, "height": 800})
     page.goto(f"{site.url}collectors?theme={theme}")
-    expect(page.locator("body")).to_have_css("background-color", GROUNDS[theme])
+    expect(page.locator("body")).to_have_css("background-color", BACKGROUNDS[theme])
     expect(page.get_by_text("Cannot be used")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_long_reason_leaves_a_name_in_one_piece(site, open_page) -> None:
-    """What a quarantine says widens its column, not at the cost of the others."""
-    site.collectors = web_collectors.found(
+def test_a_long_reason_does_not_break_a_name(site, open_page) -> None:
+    """The reason of a quarantine is wrapped; the names stay on one line."""
+    site.collectors = web_collectors.status(
         crash="it ended its process during a poll of core-1.west " * 4
     )
     page = open_page()

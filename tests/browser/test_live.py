@@ -1,4 +1,4 @@
-"""The page follows the board by itself, and leaves its reader in peace."""
+"""The live page: it follows the board, and does not disturb its reader."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ def cell(page: Page, name: str):
     return page.locator(f'[data-cell="{name}"]')
 
 
-def test_the_page_follows_the_board_without_a_reload(site, open_page, notes) -> None:
+def test_the_page_follows_the_board_without_a_reload(site, open_page, page_log) -> None:
     """Sentence, numbers, colours, plots, tables and tab title change in the page that is open."""
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
     expect(cell(page, "health")).to_have_text("All 98,204 targets answer. Polling is on time.")
-    page.evaluate("window.kept = document.querySelector('[data-cell=failing]')")
-    site.shows = fleet.FAILING
+    page.evaluate("window.element = document.querySelector('[data-cell=failing]')")
+    site.overview = fleet.FAILING
     expect(cell(page, "health")).to_have_text(
-        "41 of 98,204 targets failing. 12 need a person (poller deadletter list). Polling is on time."
+        "41 of 98,204 targets failing. 12 need a person (poller deadletter list). "
+        "Polling is on time."
     )
     expect(cell(page, "failing")).to_have_attribute("data-tone", "failing")
     expect(page).to_have_title("(41) poller")
     expect(page.locator('[data-table="errors"] tbody tr')).to_have_count(12)
     expect(page.locator('[data-plot="polls"] .gap')).to_have_count(1)
-    assert page.evaluate("window.kept.isConnected && window.kept.textContent") == "41"
-    assert notes.paths.count("/") == 1
+    assert page.evaluate("window.element.isConnected && window.element.textContent") == "41"
+    assert page_log.paths.count("/") == 1
 
 
-def test_a_recovery_is_quiet_again(site, open_page) -> None:
-    """Colours and rows go as they came."""
-    site.shows = fleet.FAILING
+def test_a_recovery_removes_colours_and_rows(site, open_page) -> None:
+    """The page of a recovered fleet has no tone, no error row and a plain title."""
+    site.overview = fleet.FAILING
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
-    site.shows = fleet.HEALTHY
+    site.overview = fleet.HEALTHY
     expect(cell(page, "failing")).to_have_text("0")
     assert cell(page, "failing").get_attribute("data-tone") is None
     expect(page.locator('[data-table="errors"] tbody tr')).to_have_count(0)
@@ -43,27 +44,27 @@ def test_a_recovery_is_quiet_again(site, open_page) -> None:
     expect(page).to_have_title("poller")
 
 
-def test_a_patched_page_reads_like_a_loaded_one(site, open_page) -> None:
-    """Rows that were added by the script are the very rows the server would have sent."""
+def test_a_patched_page_is_equal_to_a_loaded_one(site, open_page) -> None:
+    """Rows that the script adds are equal to rows of the server."""
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
-    site.shows = fleet.FAILING
+    site.overview = fleet.FAILING
     expect(page.locator('[data-table="errors"] tbody tr')).to_have_count(12)
     patched = page.locator('[data-table="errors"] tbody').inner_text()
     loaded = open_page().locator('[data-table="errors"] tbody').inner_text()
     assert patched.split() == loaded.split()
 
 
-def test_rows_do_not_move_under_the_readers_hand(site, open_page) -> None:
-    """While the pointer is on a table, its new rows wait behind a button that counts them."""
-    site.shows = fleet.FAILING
+def test_rows_do_not_move_under_the_pointer(site, open_page) -> None:
+    """While the pointer is on a table, a button shows the number of new rows."""
+    site.overview = fleet.FAILING
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
     table = page.locator('[data-table="errors"]')
     table.locator("tbody tr").first.hover()
     first = table.locator("tbody tr").first.inner_text()
     newer = fleet.failure(0, at_ms=fleet.NOW_MS, device="new-1")
-    site.shows = dataclasses.replace(fleet.FAILING, errors=(newer, *fleet.FAILING.errors))
+    site.overview = dataclasses.replace(fleet.FAILING, errors=(newer, *fleet.FAILING.errors))
     button = table.get_by_role("button", name="1 changed, show")
     expect(button).to_be_visible()
     assert table.locator("tbody tr").first.inner_text() == first
@@ -73,68 +74,68 @@ def test_rows_do_not_move_under_the_readers_hand(site, open_page) -> None:
 
 
 def test_a_selected_text_stays_selected(site, open_page) -> None:
-    """Somebody copies an error message while the numbers move on."""
-    site.shows = fleet.FAILING
+    """An error message can be copied while the numbers change."""
+    site.overview = fleet.FAILING
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
     page.locator('[data-table="errors"] tbody .message').first.select_text()
-    wanted = page.evaluate("getSelection().toString()")
+    selected = page.evaluate("getSelection().toString()")
     page.mouse.move(5, 5)
-    site.shows = dataclasses.replace(
+    site.overview = dataclasses.replace(
         fleet.FAILING, dead_letters={"auth_failed": 13}, errors=fleet.FAILING.errors[1:]
     )
     expect(cell(page, "letters")).to_have_text("13")
     expect(page.locator('[data-table="errors"]').get_by_role("button")).to_be_visible()
-    assert page.evaluate("getSelection().toString()") == wanted != ""
+    assert page.evaluate("getSelection().toString()") == selected != ""
 
 
-def test_a_pause_stops_the_page_and_says_since_when(site, open_page) -> None:
-    """Paused numbers stand still and are labelled; resuming brings the news."""
+def test_a_pause_stops_the_page_and_shows_its_start(site, open_page) -> None:
+    """A paused page reads nothing; resuming updates it."""
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#live")).to_contain_text("‖ paused since 00:13:")
-    site.shows = fleet.FAILING
-    looks = site.looks
+    site.overview = fleet.FAILING
+    reads = site.reads
     page.wait_for_timeout(1500)
-    assert site.looks == looks, "a paused page still asks"
+    assert site.reads == reads, "a paused page still reads"
     expect(cell(page, "failing")).to_have_text("0")
     page.get_by_role("button", name="Resume").click()
     expect(cell(page, "failing")).to_have_text("41")
 
 
 def test_the_first_device_ends_the_first_run(site, open_page) -> None:
-    """The page of three commands becomes the overview by itself."""
-    site.shows = fleet.EMPTY
+    """The page with three commands becomes the overview."""
+    site.overview = fleet.EMPTY
     page = open_page()
     expect(page.locator(".begin code")).to_have_count(3)
     expect(page.locator("#live")).to_have_text("● live")
-    site.shows = fleet.HEALTHY
+    site.overview = fleet.HEALTHY
     expect(cell(page, "on-time")).to_have_text("99.99 %")
 
 
-def test_a_lost_server_is_said_and_found_again(site, open_page, notes) -> None:
-    """Old numbers never look live, and the page needs nobody to reload it."""
+def test_the_page_reconnects_to_a_lost_server(site, open_page, page_log) -> None:
+    """Meanwhile the page shows the time of its last update."""
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
     site.stop()
-    expect(page.locator("#live")).to_contain_text("■ no news since 00:13:")
-    site.shows = fleet.FAILING
+    expect(page.locator("#live")).to_contain_text("■ no update since 00:13:")
+    site.overview = fleet.FAILING
     site.start()
     expect(cell(page, "failing")).to_have_text("41", timeout=15_000)
     expect(page.locator("#live")).to_have_text("● live")
     refused = [
         text
-        for text in notes.complaints
+        for text in page_log.errors
         if "ERR_CONNECTION_REFUSED" in text or "ERR_INCOMPLETE" in text
     ]
-    assert notes.complaints == refused
-    notes.complaints.clear()
+    assert page_log.errors == refused
+    page_log.errors.clear()
 
 
-def test_times_can_be_read_in_the_readers_zone(site, open_page) -> None:
-    """UTC until asked; then every time moves and the zone is named, also after a reload."""
-    site.shows = fleet.FAILING
+def test_times_can_be_shown_in_local_time(site, open_page) -> None:
+    """The zone is shown beside the times, and a reload keeps the choice."""
+    site.overview = fleet.FAILING
     page = open_page(timezone_id="Europe/Amsterdam")
     time = page.locator('[data-table="errors"] tbody time').first
     expect(time).to_have_text("2026-11-17 00:13:09")
@@ -145,11 +146,11 @@ def test_times_can_be_read_in_the_readers_zone(site, open_page) -> None:
     expect(time).to_have_text("2026-11-17 01:13:09")
 
 
-def test_a_hostile_text_is_shown_by_the_stream_too(site, open_page) -> None:
-    """A script in a device name arrives as text when it comes by patch; a dialog would fail this test."""
+def test_hostile_texts_of_the_stream_are_not_markup(site, open_page) -> None:
+    """A script in a device name is shown as text after a patch; a dialog would fail this test."""
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
-    site.shows = fleet.HOSTILE
+    site.overview = fleet.HOSTILE
     expect(page.locator('[data-table="errors"] tbody .device')).to_have_text(fleet.SCRIPT)
     expect(page.locator('[data-table="workers"] tbody .name')).to_have_text(
         f"celery@{fleet.SCRIPT}"

@@ -85,7 +85,7 @@ def test_the_request_that_is_sent() -> None:
     """The path with its query, the host as it was given, nothing compressed, no connection kept."""
     with serving(saying(OK)) as server:
         get(server.port, path="/a b?c=ä", host="www.example.org", method="HEAD")
-    line, *headers = server.asked[0].decode().split("\r\n")
+    line, *headers = server.requests[0].decode().split("\r\n")
     assert line == "HEAD /a%20b?c=%C3%A4 HTTP/1.1"
     assert f"Host: www.example.org:{server.port}" in headers
     assert {"Accept-Encoding: identity", "Connection: close"} <= set(headers)
@@ -163,7 +163,7 @@ def test_an_untrusted_certificate_is_reported_with_its_expiry(
         outcome = get(
             server.port, Token.from_text("secret-token"), scheme="https", auth="bearer", **ca_file
         )
-        assert server.asked == []
+        assert server.requests == []
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
     assert why in outcome.message.replace("self signed", "self-signed")
     found = values(outcome)
@@ -186,7 +186,7 @@ def test_a_pinned_certificate_and_no_other(tmp_path: Path, pinned: bool) -> None
     found = hashlib.sha256(ssl.PEM_cert_to_DER_cert(made.ca_file.read_text())).hexdigest()
     with serving(saying(OK), made.context) as server:
         outcome = get(server.port, scheme="https", fingerprint=found if pinned else "00" * 32)
-        assert len(server.asked) == pinned
+        assert len(server.requests) == pinned
         assert server.connections == 1
     assert (values(outcome)["http_up"], values(outcome)["http_tls_trusted"]) == (pinned, pinned)
     assert values(outcome)["http_tls_expiry_seconds"] == pytest.approx(-3 * DAY_S, abs=60)
@@ -220,8 +220,8 @@ def test_logging_in(credential: Credential, options: dict[str, Any], header: byt
     """Only `auth` sends a credential, so that a device's password stays off its web page."""
     with serving(saying(OK)) as server:
         assert get(server.port, credential, **options).result is Result.OK
-    assert header in server.asked[0]
-    assert (b"hunter22" in server.asked[0] or b"Basic" in server.asked[0]) is bool(options)
+    assert header in server.requests[0]
+    assert (b"hunter22" in server.requests[0] or b"Basic" in server.requests[0]) is bool(options)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_redirections_are_followed_as_far_as_allowed() -> None:
 def test_a_loop_of_redirections_ends() -> None:
     with serving(redirecting("/")) as server:
         outcome = get(server.port, redirects=10)
-        assert len(server.asked) == 11
+        assert len(server.requests) == 11
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
 
 
@@ -318,8 +318,8 @@ def test_a_secret_is_sent_to_its_origin_only() -> None:
     ):
         outcome = get(first.port, Token.from_text("secret-token"), auth="bearer", redirects=1)
     assert outcome.result is Result.OK
-    assert b"secret-token" in first.asked[0]
-    assert b"secret-token" not in other.asked[0]
+    assert b"secret-token" in first.requests[0]
+    assert b"secret-token" not in other.requests[0]
 
 
 def drip(piece: bytes, first: bytes = b"", pause_s: float = 0.0) -> Script:

@@ -1,4 +1,4 @@
-"""Web servers that say exactly what a test wants, byte by byte, over TCP or TLS."""
+"""Web servers that send exactly the bytes of a test, over TCP or TLS."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-#: Gets the request's head and the connection; what it does not close is closed for it.
+#: Called with the head of a request and the connection, which is closed afterwards.
 Script = Callable[[bytes, socket.socket], None]
 
 
 @dataclass
 class Server:
     port: int
-    asked: list[bytes] = field(default_factory=list)
+    requests: list[bytes] = field(default_factory=list)  # their heads
     connections: int = 0
 
 
 def saying(head: str, body: bytes = b"") -> Script:
-    """Always the same answer; the length is told."""
+    """A script that always sends the same response, with its length."""
 
     def script(_: bytes, connection: socket.socket) -> None:
         connection.sendall(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
@@ -40,29 +40,29 @@ def saying(head: str, body: bytes = b"") -> Script:
 def serving(
     script: Script, context: ssl.SSLContext | None = None, *, listens: bool = True
 ) -> Iterator[Server]:
-    """One thread per connection, until the test is over; one that does not listen speaks at once."""
+    """A server with one thread per connection. Without `listens` it sends before it reads."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = Server(listener.getsockname()[1])
-        over = threading.Event()
-        open_: list[socket.socket] = []
+        stopping = threading.Event()
+        connections: list[socket.socket] = []
 
         def serve(connection: socket.socket) -> None:
             with suppress(OSError), connection:
-                secured = (
-                    context.wrap_socket(connection, server_side=True) if context else connection
-                )
+                secured = connection
+                if context:
+                    secured = context.wrap_socket(connection, server_side=True)
                 with secured:
                     head = _head(secured) if listens else b"nothing"
                     if head:
-                        server.asked.append(head)
+                        server.requests.append(head)
                         script(head, secured)
 
         def accept() -> None:
-            while not over.is_set():
+            while not stopping.is_set():
                 with suppress(OSError):
                     connection, _ = listener.accept()
                     server.connections += 1
-                    open_.append(connection)
+                    connections.append(connection)
                     threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
         thread = threading.Thread(target=accept, daemon=True)
@@ -70,10 +70,10 @@ def serving(
         try:
             yield server
         finally:
-            over.set()
+            stopping.set()
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
-            for connection in open_:
+            for connection in connections:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
             thread.join(5)
@@ -91,21 +91,21 @@ def _head(connection: socket.socket) -> bytes:
 
 @dataclass(frozen=True)
 class Identity:
-    """A self-signed certificate, and a server's context with it."""
+    """A self-signed certificate, and the TLS context of a server with it."""
 
     ca_file: Path
     context: ssl.SSLContext
 
 
 def identity(directory: Path, days: float = 30, name: str = "127.0.0.1") -> Identity:
-    """Good for so many days from now; for an address, or a name."""
+    """A certificate for an address or a name, valid for `days` from now."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{name} (test)")])
     now = datetime.datetime.now(datetime.UTC)
-    whom: x509.GeneralName = x509.DNSName(name)
+    subject_name: x509.GeneralName = x509.DNSName(name)
     with suppress(ValueError):
-        whom = x509.IPAddress(ipaddress.ip_address(name))
-    made = (
+        subject_name = x509.IPAddress(ipaddress.ip_address(name))
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject)
@@ -113,18 +113,21 @@ def identity(directory: Path, days: float = 30, name: str = "127.0.0.1") -> Iden
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=100))
         .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([whom]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([subject_name]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    certificate, secret = directory / f"{name}.pem", directory / f"{name}.key"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    form = (
+    certificate_file = directory / f"{name}.pem"
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    key_file = directory / f"{name}.key"
+    key_bytes = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    secret.write_bytes(key.private_bytes(*form))
+    key_file.write_bytes(key_bytes)
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, secret)
-    return Identity(certificate, context)
+    context.load_cert_chain(certificate_file, key_file)
+    return Identity(certificate_file, context)

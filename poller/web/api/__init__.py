@@ -1,1 +1,1 @@
-"""What programs read over HTTP: overview as JSON, metrics for Prometheus, the live stream."""
+"""HTTP for programs: the overview as JSON, metrics for Prometheus, the live stream of the page."""

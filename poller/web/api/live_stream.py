@@ -1,4 +1,4 @@
-"""The live page's frames: a first one with everything, then only the cells that changed."""
+"""The frames of the live page: the first frame has every cell, later ones only changed cells."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from fastapi.sse import ServerSentEvent
 
 from poller.web.api.snapshot import Snapshots
-from poller.web.pages import overview_page
-from poller.web.pages.overview_page import View
+from poller.web.pages.overview_page import OverviewView
 
 FRAME_S = 1.0
 RETRY_MS = 2_000
@@ -24,18 +24,46 @@ async def frames(
     stopping: asyncio.Event,
     period_s: float = FRAME_S,
 ) -> AsyncIterator[ServerSentEvent]:
-    """At most one frame a second until the server stops. `build` names the assets the page must have."""
-    shown: View | None = None
-    retry = RETRY_MS + random.randrange(RETRY_MS)  # noqa: S311 - spreads reconnects, guards nothing
+    """Yield at most one frame per period until `stopping` is set.
+
+    A page whose assets are not those of `build` reloads itself.
+    """
+    shown: OverviewView | None = None
+    jitter_ms = random.randrange(RETRY_MS)  # noqa: S311 - spreads reconnects, guards nothing
+    retry_ms: int | None = RETRY_MS + jitter_ms  # in the first frame only
+
     while not stopping.is_set():
         snapshot = await snapshots.get()
-        changed = overview_page.changes(shown, snapshot.view)
+        view = snapshot.view
+        changed = changes(shown, view)
         if changed:
-            shape = f"{snapshot.view.layout}-{build}"
-            data = json.dumps(
-                {"shape": shape, **changed}, ensure_ascii=False, separators=(",", ":")
-            )
-            yield ServerSentEvent(raw_data=data, event="patch", retry=None if shown else retry)
-            shown = snapshot.view
+            frame = {"shape": f"{view.layout}-{build}", **changed}
+            data = json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
+            yield ServerSentEvent(raw_data=data, event="patch", retry=retry_ms)
+            retry_ms = None
+            shown = view
+
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), period_s)
+
+
+def changes(old: OverviewView | None, new: OverviewView) -> dict[str, Any]:
+    """The changes that turn a page of `old` into a page of `new`; None removes a cell."""
+    changed: dict[str, Any] = {}
+    for part in ("texts", "tones", "rows", "plots"):
+        before = getattr(old, part) if old else {}
+        difference = _difference(before, getattr(new, part))
+        if difference:
+            changed[part] = difference
+    return changed
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    difference: dict[str, Any] = {}
+    for key, value in new.items():
+        if key not in old or old[key] != value:
+            difference[key] = value
+    for key in old:
+        if key not in new:
+            difference[key] = None
+    return difference

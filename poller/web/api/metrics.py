@@ -1,12 +1,14 @@
-"""The overview for Prometheus. Names are documented in docs/metrics.md; a test compares the two.
+"""The overview as Prometheus metrics.
 
-When the board cannot be read, only `poller_up 0` and the build are exposed: a gap, not old numbers.
+To add a metric, yield it from the function of its subject below and describe it in docs/metrics.md;
+a test compares the two. While the board cannot be read, only `poller_up 0` and the build are
+exposed: a gap in the graph, not old numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -21,189 +23,217 @@ from poller.presentation import health
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-#: Counters of the board, by their name there. One that is not kept is not exposed as 0.
+#: Counters of the board: name in `Overview.totals` -> help text. A counter that the board does not
+#: have yet is not exposed as 0.
 _TOTALS = {
     "samples": "Readings taken.",
     "missed_slots": "Slots that passed without a poll.",
-    "retries": "Polls that were tried again before their next slot.",
-    "worker_stalls": "Workers that stood still: they recovered, or were ended for whoever supervises them.",
-    "breaker_opened": "Breakers that opened because of failures.",
+    "retries": "Polls that were retried before their next slot.",
+    "worker_stalls": "Workers that stalled, and then recovered or were ended.",
+    "breaker_opened": "Breakers that opened after failures.",
     "breaker_closed": "Breakers that closed.",
-    "traps_polls": "Polls of devices because of what they announced.",
-    "breaker_skips": "Slots left out on purpose: a breaker was open, a site was dark or a target was a dead letter.",
+    "traps_polls": "Polls that a trap demanded.",
+    "breaker_skips": ("Slots skipped on purpose: an open breaker, a dark site or a dead letter."),
 }
 
+#: A number, or the numbers of a labelled metric by label value.
 Values = Mapping[str, float] | float
 
 
 def render(overview: Overview | None) -> bytes:
-    """The text a scrape gets."""
+    """Return the response to a scrape; None stands for a board that cannot be read."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(OverviewCollector(overview))
     return generate_latest(registry)
 
 
 class OverviewCollector(Collector):
+    """Exposes one overview to the Prometheus client library."""
+
     def __init__(self, overview: Overview | None) -> None:
         self._overview = overview
 
     def collect(self) -> Iterable[Metric]:
-        build = _gauge("build_info", "The running version.", {poller.__version__: 1}, "version")
-        up = _gauge("up", "1 when the board could be read.", 0 if self._overview is None else 1)
-        return [build, up, *(_metrics(self._overview) if self._overview else ())]
+        is_up = self._overview is not None
+        yield _gauge("build_info", "The running version.", {poller.__version__: 1}, "version")
+        yield _gauge("up", "1 when the board could be read.", int(is_up))
+        if self._overview is not None:
+            yield from _metrics(self._overview)
 
 
 def _metrics(overview: Overview) -> Iterator[Metric]:
     yield _gauge("as_of_timestamp_seconds", "When the board was read.", overview.as_of_ms / 1000)
     yield from _targets(overview)
-    yield from _trouble(overview)
+    yield from _failures(overview)
     yield from _polls(overview)
-    for name, text, of_queue in _OF_A_QUEUE:
-        yield _gauge(name, text, {load.queue: of_queue(load) for load in overview.loads}, "queue")
-    yield _gauge(
-        "unserved_targets", "Targets no running worker takes, by queue.", overview.unserved, "queue"
-    )
+    yield from _traps(overview)
+    yield from _lateness(overview)
+    yield from _queues(overview)
     yield from _leader(overview)
     yield from _workers(overview)
 
 
 def _targets(overview: Overview) -> Iterator[Metric]:
     states = {state.value: overview.states.get(state, 0) for state in State}
+    yield _gauge("targets", "Enabled targets, by state.", states, "state")
+
     places = {
         "due": overview.due,
         "in_flight": overview.in_flight,
         "parked": overview.parked,
         "held": overview.held,
     }
-    yield _gauge("targets", "Enabled targets, by state.", states, "state")
     yield _gauge("board", "Enabled targets, by place on the board.", places, "place")
+
     yield _gauge("overdue_targets", "Due targets past their slot.", overview.overdue)
-    text = "Due targets past their slot by more than two of their intervals; at least so many."
+    text = "Due targets past their slot by more than two of their intervals; a lower bound."
     yield _gauge("long_overdue_targets", text, overview.long_overdue)
 
 
-def _trouble(overview: Overview) -> Iterator[Metric]:
+def _failures(overview: Overview) -> Iterator[Metric]:
     opened = {"failures": overview.breakers_open, "hand": overview.opened_by_hand}
-    yield _gauge(
-        "breakers_open", "Targets nobody asks for now, by who opened their breaker.", opened, "by"
-    )
+    yield _gauge("breakers_open", "Targets with an open breaker, by cause.", opened, "by")
+
     letters = {reason.value: overview.dead_letters.get(reason.value, 0) for reason in Reason}
     yield _gauge("dead_letters", "Targets that need a person, by reason.", letters, "reason")
 
 
 def _polls(overview: Overview) -> Iterator[Metric]:
-    totals, late = overview.totals, overview.lateness
+    totals = overview.totals
     outcomes = {result.value: totals.get(result.value, 0) for result in Result}
-    seconds = {"0.5": late.p50_ms / 1000, "0.99": late.p99_ms / 1000, "1": late.max_ms / 1000}
     yield _counter("polls", "Finished polls, by outcome.", outcomes, "outcome")
+
     for name, text in _TOTALS.items():
         yield _counter(name, text, totals.get(name, {}))
-    heard = {
-        result: totals[f"traps_{result}"] for result in TRAP_RESULTS if f"traps_{result}" in totals
-    }
-    yield _counter("traps", "Notifications of devices, by what became of them.", heard, "result")
+
     yield _gauge("polls_per_second", "Throughput of the last minute.", overview.polls_per_second)
-    yield _gauge(
-        "lateness_seconds",
-        "Start of a poll minus its slot, over the last five minutes; quantile 1 is the maximum.",
-        seconds if late.count else {},
-        "quantile",
-    )
-    yield _gauge("lateness_polls", "Polls these quantiles are taken from.", late.count)
+
+
+def _traps(overview: Overview) -> Iterator[Metric]:
+    results = {}
+    for result in TRAP_RESULTS:
+        name = f"traps_{result}"
+        if name in overview.totals:
+            results[result] = overview.totals[name]
+    yield _counter("traps", "Notifications received from devices, by result.", results, "result")
+
+
+def _lateness(overview: Overview) -> Iterator[Metric]:
+    lateness = overview.lateness
+    quantiles = {}
+    if lateness.count:
+        quantiles["0.5"] = lateness.p50_ms / 1000
+        quantiles["0.99"] = lateness.p99_ms / 1000
+        quantiles["1"] = lateness.max_ms / 1000
+    text = "Start of a poll minus its slot, over the last five minutes; quantile 1 is the maximum."
+    yield _gauge("lateness_seconds", text, quantiles, "quantile")
+    yield _gauge("lateness_polls", "Polls that the quantiles are taken from.", lateness.count)
+
+
+def _queues(overview: Overview) -> Iterator[Metric]:
+    loads = {load.queue: load for load in overview.loads}
+
+    waiting = {queue: load.waiting for queue, load in loads.items()}
+    yield _gauge("queue_batches", "Batches that wait, by queue.", waiting, "queue")
+
+    overdue = {queue: load.overdue for queue, load in loads.items()}
+    text = "Due targets past their slot, by queue."
+    yield _gauge("queue_overdue_targets", text, overdue, "queue")
+
+    needed = {queue: load.needed_per_s for queue, load in loads.items()}
+    text = "Polls per second that the targets of a queue need."
+    yield _gauge("queue_needed_polls_per_second", text, needed, "queue")
+
+    done = {queue: load.done_per_s for queue, load in loads.items()}
+    text = "Polls per second of a queue, over the last minute."
+    yield _gauge("queue_done_polls_per_second", text, done, "queue")
+
+    workers = {queue: load.workers for queue, load in loads.items()}
+    yield _gauge("queue_workers", "Running workers that serve a queue.", workers, "queue")
+
+    shortages = {queue: _shortage(load) for queue, load in loads.items()}
+    text = "Needed workers / running workers; 0 when they keep up, +Inf when nothing is polled."
+    yield _gauge("queue_shortage_ratio", text, shortages, "queue")
+
+    text = "Targets of queues that no running worker serves."
+    yield _gauge("unserved_targets", text, overview.unserved, "queue")
+
+
+def _shortage(load: Load) -> float:
+    return math.inf if load.shortage is None else load.shortage
 
 
 def _leader(overview: Overview) -> Iterator[Metric]:
     leader = overview.leader
-    yield _gauge("leader_present", "1 when a leader schedules.", 0 if leader is None else 1)
-    yield _gauge(
-        "leader",
-        "Epoch of the leader, by its name.",
-        {leader.name: leader.epoch} if leader else {},
-        "name",
-    )
+    yield _gauge("leader_present", "1 when a leader schedules.", int(leader is not None))
+
+    epochs = {leader.name: leader.epoch} if leader else {}
+    yield _gauge("leader", "Epoch of the leader, by its name.", epochs, "name")
     if leader:
-        yield _gauge("leader_epoch", "Number of the leader, counted from the first.", leader.epoch)
-        yield _gauge(
-            "leader_since_timestamp_seconds", "When it began to lead.", leader.since_ms / 1000
-        )
-    yield _gauge("standbys", "Beat processes ready to lead.", overview.standbys)
+        yield _gauge("leader_epoch", "Epoch of the leader.", leader.epoch)
+        since = leader.since_ms / 1000
+        yield _gauge("leader_since_timestamp_seconds", "When the leader took over.", since)
+
+    yield _gauge("standbys", "Schedulers that wait for the lock.", overview.standbys)
 
 
 def _workers(overview: Overview) -> Iterator[Metric]:
     running = health.workers_running(overview)
     states = {"running": running, "lost": len(overview.workers) - running}
     yield _gauge("workers", "Worker processes, by state.", states, "state")
+
     labels = overview.labels
-    for name, text, value in _OF_A_WORKER:
-        make = _counter if name in ("worker_polls", "worker_spool_dropped") else _gauge
-        yield make(
-            name, text, {labels[worker.key]: value(worker) for worker in overview.workers}, "worker"
-        )
+    workers = {labels[worker.key]: worker for worker in overview.workers}
+    yield from _worker_times(workers)
+    yield from _worker_loads(workers)
+    yield from _worker_spools(workers)
 
 
-_OF_A_QUEUE: tuple[tuple[str, str, Callable[[Load], float]], ...] = (
-    ("queue_batches", "Batches waiting, by queue.", lambda load: load.waiting),
-    ("queue_overdue_targets", "Due targets past their slot, by queue.", lambda load: load.overdue),
-    (
-        "queue_needed_polls_per_second",
-        "What the targets of a queue need.",
-        lambda load: load.needed_per_s,
-    ),
-    (
-        "queue_done_polls_per_second",
-        "What its workers did in the last minute.",
-        lambda load: load.done_per_s,
-    ),
-    ("queue_workers", "Running workers that serve a queue.", lambda load: load.workers),
-    (
-        "queue_shortage_ratio",
-        "So many times the workers are needed; 0 when they keep up, +Inf when nothing is done.",
-        lambda load: math.inf if load.shortage is None else load.shortage,
-    ),
-)
-_OF_A_WORKER: tuple[tuple[str, str, Callable[[Worker], float]], ...] = (
-    (
-        "worker_seen_timestamp_seconds",
-        "When a worker last reported.",
-        lambda worker: worker.seen_ms / 1000,
-    ),
-    (
-        "worker_start_timestamp_seconds",
-        "When a worker started.",
-        lambda worker: worker.started_ms / 1000,
-    ),
-    ("worker_polls", "Polls since a worker started.", lambda worker: worker.polls),
-    ("worker_in_flight", "Batches a worker is busy with.", lambda worker: worker.in_flight),
-    ("worker_slots", "Batches a worker can be busy with.", lambda worker: worker.slots),
-    (
-        "worker_polled_timestamp_seconds",
-        "When a worker last told of a new poll.",
-        lambda w: w.polled_ms / 1000,
-    ),
-    ("worker_memory_bytes", "Resident memory of a worker.", lambda worker: worker.rss_bytes),
-    (
-        "worker_spooled_polls",
-        "Polls whose rows wait on a worker's disk.",
-        lambda worker: worker.spool_waiting,
-    ),
-    (
-        "worker_spool_dropped",
-        "Polls whose rows a worker had to drop.",
-        lambda worker: worker.spool_dropped,
-    ),
-)
+def _worker_times(workers: Mapping[str, Worker]) -> Iterator[Metric]:
+    seen = {name: worker.seen_ms / 1000 for name, worker in workers.items()}
+    text = "When a worker last sent a heartbeat."
+    yield _gauge("worker_seen_timestamp_seconds", text, seen, "worker")
+
+    started = {name: worker.started_ms / 1000 for name, worker in workers.items()}
+    yield _gauge("worker_start_timestamp_seconds", "When a worker started.", started, "worker")
+
+    polled = {name: worker.polled_ms / 1000 for name, worker in workers.items()}
+    text = "Heartbeat after the last poll of a worker."
+    yield _gauge("worker_polled_timestamp_seconds", text, polled, "worker")
+
+
+def _worker_loads(workers: Mapping[str, Worker]) -> Iterator[Metric]:
+    polls = {name: worker.polls for name, worker in workers.items()}
+    yield _counter("worker_polls", "Polls since a worker started.", polls, "worker")
+
+    in_flight = {name: worker.in_flight for name, worker in workers.items()}
+    yield _gauge("worker_in_flight", "Batches that a worker polls now.", in_flight, "worker")
+
+    slots = {name: worker.slots for name, worker in workers.items()}
+    yield _gauge("worker_slots", "Batches that a worker can poll at a time.", slots, "worker")
+
+    memory = {name: worker.rss_bytes for name, worker in workers.items()}
+    yield _gauge("worker_memory_bytes", "Resident memory of a worker.", memory, "worker")
+
+
+def _worker_spools(workers: Mapping[str, Worker]) -> Iterator[Metric]:
+    waiting = {name: worker.spool_waiting for name, worker in workers.items()}
+    text = "Polls with rows that wait on a worker's disk."
+    yield _gauge("worker_spooled_polls", text, waiting, "worker")
+
+    dropped = {name: worker.spool_dropped for name, worker in workers.items()}
+    text = "Polls with rows that a worker dropped."
+    yield _counter("worker_spool_dropped", text, dropped, "worker")
 
 
 def _gauge(name: str, text: str, values: Values, label: str = "") -> Metric:
-    return _filled(
-        GaugeMetricFamily(f"poller_{name}", text, labels=[label] if label else []), values
-    )
+    labels = [label] if label else []
+    return _filled(GaugeMetricFamily(f"poller_{name}", text, labels=labels), values)
 
 
 def _counter(name: str, text: str, values: Values, label: str = "") -> Metric:
-    return _filled(
-        CounterMetricFamily(f"poller_{name}", text, labels=[label] if label else []), values
-    )
+    labels = [label] if label else []
+    return _filled(CounterMetricFamily(f"poller_{name}", text, labels=labels), values)
 
 
 def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> Metric:

@@ -1,4 +1,6 @@
-"""The overview as JSON, schema `poller.overview/1`: additive changes only, UTC instants, units in names."""
+"""The overview as JSON, schema `poller.overview/1`. Fields may be added, never changed. Instants
+are UTC, and the names of numbers end with their unit.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,14 @@ from poller.presentation import event_json, formatting, health
 SCHEMA = "poller.overview/1"
 
 
-def of(overview: Overview) -> dict[str, Any]:
-    """The document of an overview that was read just now."""
+def document(overview: Overview) -> dict[str, Any]:
+    """Return the document of an overview."""
+    states = {state.value: number for state, number in overview.states.items()}
     return {
         "schema": SCHEMA,
         "as_of": formatting.instant(overview.as_of_ms),
         "health": _health(overview),
-        "targets": {
-            "total": overview.targets,
-            "states": {s.value: n for s, n in overview.states.items()},
-        },
+        "targets": {"total": overview.targets, "states": states},
         "board": {
             "due": overview.due,
             "overdue": overview.overdue,
@@ -34,10 +34,7 @@ def of(overview: Overview) -> dict[str, Any]:
         "outcomes_last_5_min": dict(overview.outcomes),
         "lateness_last_5_min": _lateness(overview),
         "recent": [_point(point) for point in overview.recent],
-        "unserved": [
-            {"name": each.queue, "targets": each.targets, "reason": each.reason}
-            for each in sorted(health.unroutable(overview), key=lambda each: each.queue)
-        ],
+        "unserved": _unserved(overview),
         "queues": [_load(load) for load in overview.loads],
         "leader": _leader(overview),
         "standbys": overview.standbys,
@@ -54,14 +51,14 @@ def _health(overview: Overview) -> dict[str, str]:
 
 
 def _lateness(overview: Overview) -> dict[str, Any]:
-    late = overview.lateness
-    if not late.count:
+    lateness = overview.lateness
+    if not lateness.count:
         return {"polls": 0, "p50_s": None, "p99_s": None, "max_s": None}
     return {
-        "polls": late.count,
-        "p50_s": late.p50_ms / 1000,
-        "p99_s": late.p99_ms / 1000,
-        "max_s": late.max_ms / 1000,
+        "polls": lateness.count,
+        "p50_s": lateness.p50_ms / 1000,
+        "p99_s": lateness.p99_ms / 1000,
+        "max_s": lateness.max_ms / 1000,
     }
 
 
@@ -84,6 +81,11 @@ def _leader(overview: Overview) -> dict[str, Any] | None:
         "epoch": leader.epoch,
         "since": formatting.instant(leader.since_ms),
     }
+
+
+def _unserved(overview: Overview) -> list[dict[str, Any]]:
+    queues = sorted(health.unroutable(overview), key=lambda each: each.queue)
+    return [{"name": each.queue, "targets": each.targets, "reason": each.reason} for each in queues]
 
 
 def _load(load: Load) -> dict[str, Any]:

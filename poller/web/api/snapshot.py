@@ -1,4 +1,4 @@
-"""One look at the board per second at most, shared by all viewers of this process."""
+"""Snapshots of the board: at most one read per second, shared by all viewers of this process."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from starlette.concurrency import run_in_threadpool
 from poller import errors
 from poller.domain.record.overview import Overview
 from poller.web.pages import overview_page
-from poller.web.pages.overview_page import View
+from poller.web.pages.overview_page import OverviewView
 
 MAX_AGE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The newest overview that could be read, why there is no newer one, and both as a view."""
+    """The newest overview that could be read, and its view."""
 
     overview: Overview | None
-    trouble: str
-    view: View
+    error: str  # why there is no newer overview; "" when the last read succeeded
+    view: OverviewView
 
 
 class Snapshots:
-    """Lives in one event loop: whoever finds the snapshot too old takes a new one, the others wait for it."""
+    """The latest snapshot, for one event loop. One viewer renews an old one, the others wait."""
 
     def __init__(
         self, read: Callable[[], Overview], clock: Callable[[], float] = time.monotonic
@@ -36,21 +36,23 @@ class Snapshots:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._latest: Snapshot | None = None
-        self._until = 0.0
+        self._expires_mono = 0.0
 
     async def get(self) -> Snapshot:
-        """The current snapshot; never raises for a store that does not answer."""
+        """Return the current snapshot. A StoreError is in its `error`; it is not raised."""
         async with self._lock:
-            if self._latest is None or self._clock() >= self._until:
+            if self._latest is None or self._clock() >= self._expires_mono:
                 self._latest = await run_in_threadpool(self._take)
-                self._until = self._clock() + MAX_AGE_S
+                self._expires_mono = self._clock() + MAX_AGE_S
             return self._latest
 
     def _take(self) -> Snapshot:
-        trouble = ""
         overview = self._latest.overview if self._latest else None
+        error_text = ""
         try:
             overview = self._read()
         except errors.StoreError as error:
-            trouble = str(error)
-        return Snapshot(overview, trouble, overview_page.present(overview, trouble))
+            error_text = str(error)
+
+        view = overview_page.build_view(overview, error_text)
+        return Snapshot(overview, error_text, view)

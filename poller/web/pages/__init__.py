@@ -1,1 +1,1 @@
-"""Pages: values to the texts, tables and SVG of a page. Nothing here reads a store."""
+"""Pages: values to texts, tables, SVG and HTML. No module of this package reads a store."""

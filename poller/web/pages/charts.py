@@ -1,4 +1,4 @@
-"""The two pictures of the page: throughput and lateness of the last 15 minutes."""
+"""The two charts of the overview: throughput and lateness of the last 15 minutes."""
 
 from __future__ import annotations
 
@@ -11,78 +11,88 @@ from poller.web.pages import plot
 
 SPAN_MS = 15 * 60_000
 SLICE_MS = 10_000
-#: A small fleet has slices without a poll; a whole minute of them deserves to be seen.
+#: A hole without polls is shaded from this length on; a small fleet has shorter ones all the time.
 GAP_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture and the labels at the top and the middle of its axis."""
+    """A picture, and the labels at the top and the middle of its axis."""
 
     id: str
     svg: str
     axis: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """The meaning of a chart: its lines, of which the first sets the axis."""
+
+    id: str
+    title: str
+    lines: Sequence[plot.Line]
+    unit: Callable[[float], str]
+
+
 def draw(overview: Overview) -> tuple[Chart, Chart]:
-    shown = plot.window(overview.as_of_ms, SPAN_MS, SLICE_MS)
-    return _polls(overview, shown), _lateness(overview, shown)
-
-
-def _polls(overview: Overview, shown: plot.Window) -> Chart:
-    slices = [point for point in overview.recent if point.seconds > 0]
-    polls = [
-        plot.Sample(p.at_ms, p.polls / p.seconds) for p in slices
-    ]  # without a poll a true zero
-    failed = [plot.Sample(p.at_ms, p.failed / p.seconds) for p in slices]
-    lines = [plot.Line("polls", polls, filled=True)]
-    if plot.highest(failed, shown) > 0:
-        lines.append(plot.Line("failed", failed))
-    return _chart("polls", "Throughput", lines, overview, shown, formatting.rate)
-
-
-def _lateness(overview: Overview, shown: plot.Window) -> Chart:
-    # A slice without a poll has no lateness: a hole, not a zero.
-    late = [plot.Sample(p.at_ms, p.lateness_p99_ms if p.polls else None) for p in overview.recent]
-    return _chart(
-        "lateness",
-        "p99 lateness",
-        [plot.Line("lateness", late)],
-        overview,
-        shown,
-        formatting.duration,
-    )
-
-
-def _chart(
-    name: str,
-    title: str,
-    lines: Sequence[plot.Line],
-    overview: Overview,
-    shown: plot.Window,
-    unit: Callable[[float], str],
-) -> Chart:
-    samples = lines[0].samples
-    top = plot.ceiling(plot.highest(samples, shown))
+    """Draw throughput and lateness."""
+    window = plot.window_until(overview.as_of_ms, SPAN_MS, SLICE_MS)
     polled = [plot.Sample(point.at_ms, 1.0) for point in overview.recent if point.polls]
-    idle = plot.gaps(polled, shown, GAP_MS)
-    sentence = _sentence(title, samples, shown, unit, sum(end - start for start, end in idle))
+    idle = plot.gaps(polled, window, GAP_MS)
+
+    throughput = _chart(_throughput(overview, window), window, idle)
+    lateness = _chart(_lateness(overview), window, idle)
+    return throughput, lateness
+
+
+def _throughput(overview: Overview, window: plot.Window) -> _Subject:
+    polls = []
+    failed = []
+    for point in overview.recent:
+        if point.seconds > 0:
+            polls.append(plot.Sample(point.at_ms, point.polls / point.seconds))
+            failed.append(plot.Sample(point.at_ms, point.failed / point.seconds))
+
+    lines = [plot.Line("polls", polls, filled=True)]
+    if plot.highest(failed, window) > 0:
+        lines.append(plot.Line("failed", failed))
+    return _Subject("polls", "Throughput", lines, formatting.rate)
+
+
+def _lateness(overview: Overview) -> _Subject:
+    samples = []
+    for point in overview.recent:
+        # A slice without polls has no lateness: a hole, not a zero.
+        value = point.lateness_p99_ms if point.polls else None
+        samples.append(plot.Sample(point.at_ms, value))
+
+    lines = [plot.Line("lateness", samples)]
+    return _Subject("lateness", "p99 lateness", lines, formatting.duration)
+
+
+def _chart(subject: _Subject, window: plot.Window, idle: Sequence[plot.Gap]) -> Chart:
+    top = plot.ceiling(plot.highest(subject.lines[0].samples, window))
+    sentence = _sentence(subject, window, idle)
     return Chart(
-        name, plot.svg(lines, shown, top, sentence, idle), {"top": unit(top), "half": unit(top / 2)}
+        id=subject.id,
+        svg=plot.svg(subject.lines, window, top, sentence, idle),
+        axis={"top": subject.unit(top), "half": subject.unit(top / 2)},
     )
 
 
-def _sentence(
-    title: str,
-    samples: Sequence[plot.Sample],
-    shown: plot.Window,
-    unit: Callable[[float], str],
-    idle_ms: int,
-) -> str:
-    """The picture in words, for those who cannot see it."""
-    values = [sample.value or 0.0 for sample in plot.visible(samples, shown)]
+def _sentence(subject: _Subject, window: plot.Window, idle: Sequence[plot.Gap]) -> str:
+    """The chart in words, for screen readers."""
+    title = f"{subject.title} over the last 15 minutes"
+    samples = plot.visible(subject.lines[0].samples, window)
+    values = [sample.value or 0.0 for sample in samples]
     if not values:
-        return f"{title} over the last 15 minutes: nothing was measured."
-    hole = f" Nothing was polled for {formatting.duration(idle_ms)}." if idle_ms else ""
-    span = f"{unit(min(values))} to {unit(max(values))}, latest {unit(values[-1])}"
-    return f"{title} over the last 15 minutes: {span}.{hole}"
+        return f"{title}: nothing was measured."
+
+    lowest = subject.unit(min(values))
+    highest = subject.unit(max(values))
+    latest = subject.unit(values[-1])
+    text = f"{title}: {lowest} to {highest}, latest {latest}."
+    idle_ms = sum(end_ms - start_ms for start_ms, end_ms in idle)
+    if idle_ms:
+        text += f" Nothing was polled for {formatting.duration(idle_ms)}."
+    return text

@@ -1,4 +1,6 @@
-"""The collectors as a page and as JSON: what is installed here, which workers have it, and what cannot be used."""
+"""The collectors page and its JSON: the collectors installed here, the workers that have them, and
+the collectors that cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ _TONES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What this process has installed, what the cluster holds against it, and who is at work."""
+class CollectorsStatus:
+    """The collectors of this process, the crash records of the cluster, and the living workers."""
 
     registry: Registry
     trust: CollectorTrust
@@ -35,7 +37,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CollectorRow:
     name: str
     origin: str
     api: str
@@ -49,9 +51,9 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class UnusableCollector:
     name: str
-    origin: str
+    origin: str  # its distribution, or the worker that cannot use it
     state: str
     reason: str
 
@@ -59,101 +61,111 @@ class Trouble:
 @dataclass(frozen=True, slots=True)
 class CollectorsView:
     as_of: str
-    rows: Sequence[Row]
-    troubles: Sequence[Trouble]
+    rows: Sequence[CollectorRow]
+    unusable: Sequence[UnusableCollector]
 
 
-def document(found: Found, now_ms: int) -> dict[str, Any]:
-    """Schema `poller.collectors/1`, as the command line gives it, and how many workers have each."""
+def document(status: CollectorsStatus, now_ms: int) -> dict[str, Any]:
+    """The document of `poller collectors --json`, with the number of workers of each collector."""
+    recorded = status.trust.recorded_releases()
     return {
         "schema": SCHEMA,
         "as_of": formatting.instant(now_ms),
         "api_version": api.API_VERSION,
         "api_served": sorted(api.SERVED),
-        "items": [_jsonable(item) for item in items(found)],
-        "doubted": [_jsonable(item) for item in found.trust.recorded_releases()],
-        "broken": [asdict(each) for each in found.registry.broken],
+        "items": [_json_fields(item) for item in _items(status)],
+        "doubted": [_json_fields(item) for item in recorded],
+        "broken": [asdict(each) for each in status.registry.broken],
     }
 
 
-def items(found: Found) -> Iterator[dict[str, Any]]:
-    for name, collector in found.registry.collectors.items():
+def build_view(status: CollectorsStatus, now_ms: int) -> CollectorsView:
+    """Build the view of the collectors page."""
+    rows = [_row(item, len(status.workers)) for item in _items(status)]
+    unusable = [*_broken_here(status), *_broken_on_workers(status)]
+    return CollectorsView(formatting.instant(now_ms), rows, unusable)
+
+
+def default_text(option: Mapping[str, Any]) -> str:
+    """The default of an option as it is typed after `-o key=`."""
+    value = option["default"]
+    if option["required"]:
+        return "must be given"
+    if value is None or value == {}:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _items(status: CollectorsStatus) -> Iterator[dict[str, Any]]:
+    for name, collector in status.registry.collectors.items():
+        workers = sum(name in worker.collectors for worker in status.workers)
         yield {
-            **descriptions.describe(collector, found.registry),
-            **found.trust.describe(collector, found.registry),
-            "workers": sum(name in worker.collectors for worker in found.workers),
+            **descriptions.describe(collector, status.registry),
+            **status.trust.describe(collector, status.registry),
+            "workers": workers,
             "schema": descriptions.schema(collector),
         }
 
 
-def present(found: Found, now_ms: int) -> CollectorsView:
-    rows = [_row(item, len(found.workers)) for item in items(found)]
-    return CollectorsView(formatting.instant(now_ms), rows, [*_broken(found), *_elsewhere(found)])
-
-
-def _row(item: Mapping[str, Any], workers: int) -> Row:
+def _row(item: Mapping[str, Any], workers: int) -> CollectorRow:
     state = _state(item)
     tone = _TONES.get(state)
-    return Row(
+    api_versions = dict.fromkeys(map(str, item["api_versions"]))
+    options = [{**option, "default_text": default_text(option)} for option in item["options"]]
+    return CollectorRow(
         name=item["name"],
         origin=f"{item['distribution']} {item['version']}",
-        api="–".join(dict.fromkeys(map(str, item["api_versions"]))),
+        api="–".join(api_versions),
         abilities=", ".join(item["abilities"]),
         credentials=" or ".join(item["credentials"]),
         workers=f"{item['workers']} of {workers}",
         state=f"{GLYPHS[tone]} {state}" if tone else state,
         tone=str(tone or ""),
         note=item["deprecated"] or item["reason"],
-        options=[{**option, "written": written(option)} for option in item["options"]],
+        options=options,
     )
 
 
 def _state(item: Mapping[str, Any]) -> str:
     state = item["state"] or "unknown"
-    return "deprecated API" if item["deprecated"] and state == "ok" else str(state)
+    if item["deprecated"] and state == "ok":
+        return "deprecated API"
+    return str(state)
 
 
-def written(option: Mapping[str, Any]) -> str:
-    """Its default, as one types it behind `-o key=`."""
-    value = option["default"]
-    if option["required"]:
-        return "must be given"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple | set | frozenset):
-        return ",".join(map(str, value))
-    return "" if value is None or value == {} else str(value)
+def _broken_here(status: CollectorsStatus) -> Iterator[UnusableCollector]:
+    for broken in status.registry.broken:
+        reason = broken.reason
+        if broken.hint:
+            reason += f"; try: {broken.hint}"
+        yield UnusableCollector(broken.name, broken.distribution, broken.state, reason)
 
 
-def _broken(found: Found) -> Iterator[Trouble]:
-    for each in found.registry.broken:
-        hint = f"; try: {each.hint}" if each.hint else ""
-        yield Trouble(each.name, each.distribution, each.state, f"{each.reason}{hint}")
-
-
-def _elsewhere(found: Found) -> Iterator[Trouble]:
-    """What workers cannot use although we can, or have never heard of."""
-    here = {each.name for each in found.registry.broken}
-    for worker in found.workers:
+def _broken_on_workers(status: CollectorsStatus) -> Iterator[UnusableCollector]:
+    """The collectors that a worker cannot use, except those that are broken here too."""
+    broken_here = {broken.name for broken in status.registry.broken}
+    reason = "poller collectors, typed where that worker runs, shows the reason"
+    for worker in status.workers:
         for name, state in sorted(worker.broken.items()):
-            if name not in here:
-                yield Trouble(
-                    name,
-                    worker.name,
-                    state,
-                    "poller collectors, typed where that worker runs, says why",
-                )
+            if name not in broken_here:
+                yield UnusableCollector(name, worker.name, state, reason)
 
 
-def _jsonable(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _plain(value) for key, value in item.items()}
+def _json_fields(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _json_value(value) for key, value in item.items()}
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds").replace("+00:00", "Z")
     if isinstance(value, Mapping):
-        return _jsonable(value)
+        return _json_fields(value)
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+        return [_json_value(each) for each in value]
+    return str(value)

@@ -1,11 +1,10 @@
-"""A device as the texts and pictures of its page: how its targets stand, and the rates of some counters over some time,
-a page of rows at a time."""
+"""The page of a device: the state of its targets, and the rates of its counters, 50 to a page."""
 
 from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -14,20 +13,20 @@ from poller.domain.metrics.counters import GAP_INTERVALS, Rate, Verdict
 from poller.domain.metrics.rates import Line
 from poller.domain.record.overview import Overview
 from poller.presentation import counter_units, formatting
-from poller.presentation.device_state import Standing
+from poller.presentation.device_state import DeviceState
 from poller.presentation.health import GLYPHS, Tone
 from poller.web.pages import device_targets, plot
 from poller.web.pages.device_targets import TargetsView
 
 PER_PAGE = 50
-#: As many as can be told apart in a picture of that size.
+#: Slices of a picture in a table row.
 _SLICES = 120
 _HOUR_MS = 3_600_000
 _TONES = {Verdict.RESET: Tone.LATE, Verdict.GAP: Tone.LATE, Verdict.IMPLAUSIBLE: Tone.FAILING}
 
 
 class Span(enum.StrEnum):
-    """How far back a page looks."""
+    """The time before now that a page covers."""
 
     HOUR = "1h"
     SIX_HOURS = "6h"
@@ -39,37 +38,59 @@ class Span(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """What the address of the page says: which counter (empty: octets, if there are any), since when, which page."""
+class RatesQuery:
+    """The parameters of the page address. An empty `metric` selects octets, if there are any."""
 
     metric: str = ""
     span: Span = Span.HOUR
     page: int = 1
 
-    def asked(self, now_ms: int) -> RatesRequest:
-        # One more than is shown: then there is a next page.
+    def request(self, now_ms: int) -> RatesRequest:
+        """The request for the rates of this page, and one more: then there is a next page."""
         return RatesRequest(
-            self.choose, PER_PAGE + 1, now_ms - self.span.ms, (self.page - 1) * PER_PAGE
+            select=self.select,
+            limit=PER_PAGE + 1,
+            since_ms=now_ms - self.span.ms,
+            offset=(self.page - 1) * PER_PAGE,
         )
 
-    def choose(self, names: Collection[str]) -> Collection[str]:
+    def select(self, names: Collection[str]) -> Collection[str]:
+        """The selected ones of some counters."""
         return [self.metric] if self.metric else counter_units.traffic(names)
 
-    def query(self, **other: object) -> str:
-        """The address of the same page but for these."""
-        said = {"metric": self.metric, "since": self.span, "page": self.page} | other
-        return "?" + urlencode({key: str(value) for key, value in said.items() if value})
+    def url(self, **changes: object) -> str:
+        """The address of this page with some parameters changed; empty parameters are left out."""
+        parameters = {"metric": self.metric, "since": self.span, "page": self.page} | changes
+        return "?" + urlencode({key: str(value) for key, value in parameters.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceData:
+    """A device as it was read. `overview` is read only when a target is late."""
+
+    name: str
+    rates: Sequence[TargetRates]  # one per target
+    state: DeviceState
+    overview: Overview | None = None
+
+    def lines(self) -> Iterator[tuple[TargetRates, Line]]:
+        """Each counter with a rate, and the target it belongs to."""
+        for rates in self.rates:
+            for line in rates.result.lines:
+                yield rates, line
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
+    """A link that changes one parameter of the page."""
+
     title: str
-    query: str
+    url: str
     chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RateRow:
     target: str
     name: str
     metric: str
@@ -78,156 +99,183 @@ class Row:
     highest: str
     verdict: str
     tone: str
-    before: str  # what else befell it in this time
+    before: str  # resets and gaps before the newest rate
     age: str
     picture: str
 
 
 @dataclass(frozen=True, slots=True)
+class EmptyReason:
+    """Why a page has no rates, and the command to type next."""
+
+    text: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceView:
     device: str
-    standing: Standing
+    state: DeviceState
     targets: TargetsView
     as_of: str
-    asking: Asking
+    query: RatesQuery
     metrics: Sequence[Choice]
     spans: Sequence[Choice]
-    rows: Sequence[Row]
-    several: bool = (
-        False  # targets with counters, which may be the same: then each row says whose it is
-    )
-    empty: str = ""
-    command: str = ""  # what to type when it is empty
-    previous: str = ""
-    following: str = ""
+    rows: Sequence[RateRow]
+    names_targets: bool  # several targets have counters, so each row names its target
+    empty: EmptyReason
+    previous: str  # address of the previous page, or ""
+    following: str  # address of the next page, or ""
 
 
-def present(
-    device: str,
-    rated: Sequence[TargetRates],
-    asking: Asking,
-    now_ms: int,
-    standing: Standing,
-    overview: Overview | None = None,
-) -> DeviceView:
-    """`overview` is only looked at for what late targets wait for."""
-    found = [(each, line) for each in rated for line in each.result.lines]
-    rows = [_row(each, line, asking.span, now_ms) for each, line in found[:PER_PAGE]]
-    names = dict.fromkeys(name for each in rated for name in each.names)
-    empty, command = ("", "") if rows else _empty(device, rated, standing)
+def build_view(device: DeviceData, query: RatesQuery, now_ms: int) -> DeviceView:
+    """Build the view of a device page."""
+    lines = list(device.lines())
+    rows = [_row(rates, line, query.span, now_ms) for rates, line in lines[:PER_PAGE]]
+    targets = [rates.target for rates in device.rates]
+    targets_with_counters = sum(bool(rates.names) for rates in device.rates)
+    has_previous = query.page > 1
+    has_next = len(lines) > PER_PAGE
     return DeviceView(
-        device,
-        standing,
-        device_targets.present(device, [each.target for each in rated], standing, overview),
-        formatting.instant(now_ms),
-        asking,
-        [
-            Choice(name or "traffic", asking.query(metric=name, page=0), name == asking.metric)
-            for name in ("", *names)
-        ],
-        [Choice(span, asking.query(since=span, page=0), span is asking.span) for span in Span],
-        rows,
-        sum(bool(each.names) for each in rated) > 1,
-        empty,
-        command,
-        asking.query(page=asking.page - 1) if asking.page > 1 else "",
-        asking.query(page=asking.page + 1) if len(found) > PER_PAGE else "",
+        device=device.name,
+        state=device.state,
+        targets=device_targets.build_view(device.name, targets, device.state, device.overview),
+        as_of=formatting.instant(now_ms),
+        query=query,
+        metrics=_metric_choices(device, query),
+        spans=_span_choices(query),
+        rows=rows,
+        names_targets=targets_with_counters > 1,
+        empty=EmptyReason() if rows else _empty_reason(device),
+        previous=query.url(page=query.page - 1) if has_previous else "",
+        following=query.url(page=query.page + 1) if has_next else "",
     )
 
 
-def _empty(device: str, rated: Sequence[TargetRates], standing: Standing) -> tuple[str, str]:
-    """Why there is no rate, and what to type next."""
-    if not rated:
-        return "This device has no target.", f"poller target add {device} --collector snmp"
-    if not any(each.polls for each in rated):
-        return _unread(standing), f"poller runs {device}"
-    if any(each.names for each in rated):
-        return "No counter was read in this time.", f"poller runs {device}"
-    return "It has no counters. Its other values:", f"poller readings {device}"
+def _metric_choices(device: DeviceData, query: RatesQuery) -> list[Choice]:
+    names: dict[str, None] = {"": None}
+    for rates in device.rates:
+        names.update(dict.fromkeys(rates.names))
+
+    choices = []
+    for name in names:
+        url = query.url(metric=name, page=0)
+        choices.append(Choice(name or "traffic", url, name == query.metric))
+    return choices
 
 
-def _unread(standing: Standing) -> str:
-    """Polled without an answer is not the same as not polled."""
-    polled = [seen for seen in standing.seen.values() if seen.status.run_ms]
-    if not polled or any(seen.status.ok_ms for seen in polled):
+def _span_choices(query: RatesQuery) -> list[Choice]:
+    return [Choice(span, query.url(since=span, page=0), span is query.span) for span in Span]
+
+
+def _empty_reason(device: DeviceData) -> EmptyReason:
+    if not device.rates:
+        command = f"poller target add {device.name} --collector snmp"
+        return EmptyReason("This device has no target.", command)
+    if not any(rates.polls for rates in device.rates):
+        return EmptyReason(_unread_reason(device.state), f"poller runs {device.name}")
+    if any(rates.names for rates in device.rates):
+        return EmptyReason("No counter was read in this time.", f"poller runs {device.name}")
+    text = "This device has no counters. Its other values:"
+    return EmptyReason(text, f"poller readings {device.name}")
+
+
+def _unread_reason(state: DeviceState) -> str:
+    """Why nothing was read: not polled yet, or polled without an answer."""
+    polled = [target for target in state.on_board.values() if target.status.run_ms]
+    has_answered = any(target.status.ok_ms for target in polled)
+    if not polled or has_answered:
         return "Nothing has been read yet."
-    newest = max(polled, key=lambda seen: seen.status.finished_ms)
-    since = formatting.instant(min(seen.status.since_ms for seen in polled))
-    age = formatting.age(standing.now_ms - newest.status.finished_ms)
-    when = f"{since[:10]} {since[11:19]} UTC"
-    return f"Tried since {when}, and never an answer. The last error, {age} ago: {device_targets.error(newest)}."
+
+    newest = max(polled, key=lambda target: target.status.finished_ms)
+    since = formatting.instant(min(target.status.since_ms for target in polled))
+    age = formatting.age(state.now_ms - newest.status.finished_ms)
+    return (
+        f"Polled since {since[:10]} {since[11:19]} UTC without any answer. "
+        f"The last error, {age} ago: {device_targets.error_text(newest)}."
+    )
 
 
-def _row(rated: TargetRates, line: Line, span: Span, now_ms: int) -> Row:
-    metric, newest = line.series.name, line.newest
-    return Row(
-        rated.target.name,
-        " ".join(text for _, text in line.known_by),
-        metric,
-        counter_units.per_second(metric, newest.per_second),
-        counter_units.per_second(metric, line.mean()),
-        counter_units.per_second(metric, line.highest()),
-        _verdict(newest),
-        str(_TONES.get(newest.verdict, "")),
-        _before(line.rates[:-1]),
-        formatting.age(now_ms - newest.at_ms),
-        _picture(rated, line, span, now_ms),
+def _row(rates: TargetRates, line: Line, span: Span, now_ms: int) -> RateRow:
+    metric = line.series.name
+    newest = line.newest
+    return RateRow(
+        target=rates.target.name,
+        name=" ".join(text for _, text in line.known_by),
+        metric=metric,
+        rate=counter_units.per_second(metric, newest.per_second),
+        mean=counter_units.per_second(metric, line.mean()),
+        highest=counter_units.per_second(metric, line.highest()),
+        verdict=_verdict(newest),
+        tone=str(_TONES.get(newest.verdict, "")),
+        before=_earlier_verdicts(line.rates[:-1]),
+        age=formatting.age(now_ms - newest.at_ms),
+        picture=_picture(rates, line, span, now_ms),
     )
 
 
 def _verdict(rate: Rate) -> str:
-    if rate.verdict not in _TONES:
+    """`ok`, or a bad verdict with its mark and reason: `▲ reset: the device restarted`."""
+    tone = _TONES.get(rate.verdict)
+    if tone is None:
         return rate.verdict.value
-    return f"{GLYPHS[_TONES[rate.verdict]]} {rate.verdict.value}: {rate.reason}"
+    return f"{GLYPHS[tone]} {rate.verdict.value}: {rate.reason}"
 
 
-def _before(rates: Sequence[Rate]) -> str:
-    """`before: 1 reset, 2 gaps`; nothing where all went well."""
+def _earlier_verdicts(rates: Sequence[Rate]) -> str:
+    """The bad verdicts of older rates: `before: 1 reset, 2 gap`; empty without any."""
     times = Counter(rate.verdict for rate in rates if rate.verdict in _TONES)
-    told = ", ".join(
-        f"{formatting.exact(number)} {verdict}" for verdict, number in sorted(times.items())
-    )
-    return f"before: {told}" if told else ""
+    if not times:
+        return ""
+    counts = [f"{formatting.exact(number)} {verdict}" for verdict, number in sorted(times.items())]
+    return f"before: {', '.join(counts)}"
 
 
-def _picture(rated: TargetRates, line: Line, span: Span, now_ms: int) -> str:
-    """The highest of every slice, so that no spike is lost; a hole where no rate is known."""
-    interval_ms = rated.target.max_ms or rated.target.interval_ms
-    slice_ms = max(1000, span.ms // _SLICES)
-    shown = plot.window(now_ms + slice_ms, span.ms, slice_ms)
+def _picture(rates: TargetRates, line: Line, span: Span, now_ms: int) -> str:
+    """The highest rate of each slice, so that no spike is lost; a hole where no rate is known."""
+    interval_ms = rates.target.max_ms or rates.target.interval_ms
     longest_ms = round(GAP_INTERVALS * interval_ms)
-    samples = [
-        plot.Sample(at_ms, value)
-        for at_ms, value in _slices(line.rates, slice_ms, longest_ms).items()
-    ]
-    holes = plot.gaps(samples, shown, longest_ms)
+    slice_ms = max(1000, span.ms // _SLICES)
+    window = plot.window_until(now_ms + slice_ms, span.ms, slice_ms)
+
+    slices = _slices(line.rates, slice_ms, longest_ms)
+    samples = [plot.Sample(at_ms, value) for at_ms, value in slices.items()]
+    holes = plot.gaps(samples, window, longest_ms)
     resets = [
         rate.at_ms
         for rate in line.rates
-        if rate.verdict is Verdict.RESET and rate.at_ms >= shown.start_ms
+        if rate.verdict is Verdict.RESET and rate.at_ms >= window.start_ms
     ]
     sentence = _sentence(line, span, len(resets))
-    return plot.small(plot.Line("rate", samples, filled=True), shown, sentence, holes, resets)
+    return plot.small(plot.Line("rate", samples, filled=True), window, sentence, holes, resets)
 
 
 def _slices(rates: Sequence[Rate], slice_ms: int, longest_ms: int) -> dict[int, float]:
-    """A rate holds for the whole time since the poll before; the average over a gap is not drawn."""
-    found: dict[int, float] = {}
+    """The highest rate of each slice. A rate holds since the poll before; the average over a gap
+    is left out.
+    """
+    highest: dict[int, float] = {}
     for rate in rates:
         took_ms = round(rate.seconds * 1000)
-        if rate.per_second is not None and took_ms <= longest_ms:
-            first = rate.at_ms - took_ms
-            for at_ms in range(first - first % slice_ms, rate.at_ms, slice_ms):
-                found[at_ms] = max(rate.per_second, found.get(at_ms, 0.0))
-    return found
+        if rate.per_second is None or took_ms > longest_ms:
+            continue
+        start_ms = rate.at_ms - took_ms
+        first_slice_ms = start_ms - start_ms % slice_ms
+        for at_ms in range(first_slice_ms, rate.at_ms, slice_ms):
+            highest[at_ms] = max(rate.per_second, highest.get(at_ms, 0.0))
+    return highest
 
 
 def _sentence(line: Line, span: Span, resets: int) -> str:
+    """The picture in words, for screen readers."""
     metric = line.series.name
-    highest, newest = line.highest(), line.newest.per_second
+    highest = line.highest()
     if highest is None:
         return f"{metric} over the last {span}: no rate is known."
-    words = f"up to {counter_units.per_second(metric, highest)}, latest {counter_units.per_second(metric, newest)}"
-    return f"{metric} over the last {span}: {words}." + (
-        f" {formatting.counted(resets, 'reset')}." if resets else ""
-    )
+
+    highest_text = counter_units.per_second(metric, highest)
+    newest_text = counter_units.per_second(metric, line.newest.per_second)
+    text = f"{metric} over the last {span}: up to {highest_text}, latest {newest_text}."
+    if resets:
+        text += f" {formatting.counted(resets, 'reset')}."
+    return text

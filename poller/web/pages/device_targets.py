@@ -1,4 +1,6 @@
-"""A device's targets as rows of its page: how each stands, when it is polled, and why it is not well; worst first."""
+"""The targets table of a device page, worst first: the state of each target, its last good and its
+next poll, and why it is not well.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,26 @@ from poller.domain.inventory import duration
 from poller.domain.record.overview import Overview, State, is_long_overdue
 from poller.domain.scheduling.interval import Policy
 from poller.presentation import formatting, health
-from poller.presentation.device_state import Standing
+from poller.presentation.device_state import DeviceState
 from poller.presentation.health import GLYPHS, Tone
 from poller.state.board.breakers import BoardTarget
 
 LIMIT = 50
-#: The mark of what is not polled because a person wants it so.
-_AT_REST = "‖"
-#: A poll that is so late is simply about to begin.
+#: The mark of targets that a person stopped.
+_STOPPED_GLYPH = "‖"
+#: A poll that is due within this time, or was due within it, starts now.
 _SOON_MS = 1_000
 
 
-class Stand(enum.StrEnum):
-    """How a target stands, worst first."""
+class TargetState(enum.StrEnum):
+    """The state of a target as the page shows it, worst first."""
 
-    PARKED = "parked"  # a dead letter: asked only slowly, and needs a person
+    PARKED = "parked"  # a dead letter: retried slowly, and needs a person
     FAILING = "failing"
-    DARK = "site dark"  # waits for its whole site
-    LATE = "late"  # should have been polled two intervals ago
+    DARK = "site dark"  # held until its site answers
+    LATE = "late"  # overdue by more than two of its intervals
     DEGRADED = "degraded"
-    UNKNOWN = "unknown"  # the board cannot be asked
+    UNKNOWN = "unknown"  # the board cannot be read
     UNSCHEDULED = "not scheduled yet"
     UNPOLLED = "not polled yet"
     PAUSED = "paused"  # its breaker was opened by hand
@@ -43,33 +45,32 @@ class Stand(enum.StrEnum):
         return _TONES.get(self, Tone.UNKNOWN)
 
     @property
-    def words(self) -> str:
-        return f"{self.glyph} {self.value}"
-
-    @property
     def glyph(self) -> str:
-        return _AT_REST if self in (Stand.PAUSED, Stand.DISABLED) else GLYPHS[self.tone]
+        if self in (TargetState.PAUSED, TargetState.DISABLED):
+            return _STOPPED_GLYPH
+        return GLYPHS[self.tone]
 
 
 _TONES = {
-    Stand.PARKED: Tone.FAILING,
-    Stand.FAILING: Tone.FAILING,
-    Stand.DARK: Tone.FAILING,
-    Stand.LATE: Tone.LATE,
-    Stand.DEGRADED: Tone.LATE,
-    Stand.OK: Tone.OK,
+    TargetState.PARKED: Tone.FAILING,
+    TargetState.FAILING: Tone.FAILING,
+    TargetState.DARK: Tone.FAILING,
+    TargetState.LATE: Tone.LATE,
+    TargetState.DEGRADED: Tone.LATE,
+    TargetState.OK: Tone.OK,
 }
-_STATES = {
-    State.FAILING: Stand.FAILING,
-    State.DEGRADED: Stand.DEGRADED,
-    State.UNKNOWN: Stand.UNPOLLED,
-    State.OK: Stand.OK,
+_BY_STATUS = {
+    State.FAILING: TargetState.FAILING,
+    State.DEGRADED: TargetState.DEGRADED,
+    State.UNKNOWN: TargetState.UNPOLLED,
+    State.OK: TargetState.OK,
 }
-_WORST_FIRST = {stand: rank for rank, stand in enumerate(Stand)}
+_RANKS = {state: rank for rank, state in enumerate(TargetState)}
+_WITH_DURATION = (TargetState.PARKED, TargetState.FAILING, TargetState.DEGRADED)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TargetRow:
     name: str
     state: str
     tone: str
@@ -79,150 +80,173 @@ class Row:
     last_good: str
     next_poll: str
     error: str
-    note: str  # what else keeps it from being polled
+    note: str  # another reason why the target is not polled
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    words: str
+class StateCount:
+    text: str
     tone: str
 
 
 @dataclass(frozen=True, slots=True)
 class TargetsView:
-    counted: Sequence[Counted]  # how many stand how, worst first
-    rows: Sequence[Row]
-    more: int
-    commands: Sequence[str]  # what to type next
+    counts: Sequence[StateCount]  # targets by state, worst first
+    rows: Sequence[TargetRow]
+    more: int  # targets that are not shown
+    commands: Sequence[str]  # to type next
 
 
-def present(
-    device: str, targets: Sequence[Target], standing: Standing, overview: Overview | None
+def build_view(
+    device: str, targets: Sequence[Target], state: DeviceState, overview: Overview | None
 ) -> TargetsView:
-    """`overview` says what late ones wait for; it is not asked for anything else."""
-    stands = {target.id: stand(target, standing) for target in targets}
-    ordered = sorted(targets, key=lambda target: (_WORST_FIRST[stands[target.id]], target.name))
-    counted = Counter(stands[target.id] for target in ordered)
+    """Build the table. `overview` is only used for the reason why a target is late."""
+    states = {target.id: target_state(target, state) for target in targets}
+    ordered = sorted(targets, key=lambda target: (_RANKS[states[target.id]], target.name))
+    numbers = Counter(states[target.id] for target in ordered)
+
+    rows = []
+    for target in ordered[:LIMIT]:
+        rows.append(_row(target, states[target.id], state, overview))
     return TargetsView(
-        [
-            Counted(f"{each.glyph} {formatting.exact(number)} {each}", str(each.tone))
-            for each, number in counted.items()
-        ],
-        [_row(target, stands[target.id], standing, overview) for target in ordered[:LIMIT]],
-        len(ordered[LIMIT:]),
-        list(_commands(device, counted, standing)),
+        counts=[_count(each, number) for each, number in numbers.items()],
+        rows=rows,
+        more=len(ordered) - len(rows),
+        commands=list(_commands(device, numbers, state)),
     )
 
 
-def stand(target: Target, standing: Standing) -> Stand:
-    if not (target.enabled and standing.enabled):
-        return Stand.DISABLED
-    if standing.trouble:
-        return Stand.UNKNOWN
-    seen = standing.seen.get(target.id)
-    if seen is None:
-        return Stand.UNSCHEDULED
-    if seen.opening:
-        return Stand.PAUSED
-    if seen.status.reason:
-        return Stand.PARKED
-    if seen.place == "held":
-        return Stand.DARK
-    if seen.status.state is not State.FAILING and _is_late(seen, standing.now_ms):
-        return Stand.LATE
-    return _STATES[seen.status.state]
+def target_state(target: Target, device: DeviceState) -> TargetState:
+    """The state of a target, from its inventory row and the board."""
+    if not (target.enabled and device.enabled):
+        return TargetState.DISABLED
+    if device.board_error:
+        return TargetState.UNKNOWN
+
+    on_board = device.on_board.get(target.id)
+    if on_board is None:
+        return TargetState.UNSCHEDULED
+    if on_board.opening:
+        return TargetState.PAUSED
+    if on_board.status.reason:
+        return TargetState.PARKED
+    if on_board.place == "held":
+        return TargetState.DARK
+
+    is_failing = on_board.status.state is State.FAILING
+    if not is_failing and _is_late(on_board, device.now_ms):
+        return TargetState.LATE
+    return _BY_STATUS[on_board.status.state]
 
 
-def any_late(standing: Standing) -> bool:
-    return any(_is_late(seen, standing.now_ms) for seen in standing.seen.values())
+def has_late_target(device: DeviceState) -> bool:
+    """Whether any target is overdue by more than two of its intervals."""
+    return any(_is_late(target, device.now_ms) for target in device.on_board.values())
 
 
-def _is_late(seen: BoardTarget, now_ms: int) -> bool:
-    waits = seen.place in ("due", "urgent") and seen.next_ms > 0
-    return waits and is_long_overdue(seen.next_ms, seen.interval_ms, now_ms)
+def error_text(target: BoardTarget) -> str:
+    """The error of the last poll: `timeout: no answer`."""
+    parts = (target.status.code, target.status.message)
+    return ": ".join(part for part in parts if part)
 
 
-def _row(target: Target, how: Stand, standing: Standing, overview: Overview | None) -> Row:
-    seen = None if how is Stand.DISABLED else standing.seen.get(target.id)
-    return Row(
-        target.name,
-        how.words,
-        "" if how is Stand.OK else str(how.tone),
-        _since(how, seen, standing.now_ms),
-        target.collector,
-        _interval(target),
-        _last_good(seen, standing.now_ms),
-        _next_poll(seen, standing.now_ms),
-        error(seen) if seen else "",
-        _note(how, seen, standing.now_ms, overview),
+def _is_late(target: BoardTarget, now_ms: int) -> bool:
+    is_waiting = target.place in ("due", "urgent") and target.next_ms > 0
+    return is_waiting and is_long_overdue(target.next_ms, target.interval_ms, now_ms)
+
+
+def _count(state: TargetState, number: int) -> StateCount:
+    return StateCount(f"{state.glyph} {formatting.exact(number)} {state}", str(state.tone))
+
+
+def _row(
+    target: Target, state: TargetState, device: DeviceState, overview: Overview | None
+) -> TargetRow:
+    now_ms = device.now_ms
+    # The status of a disabled target is that of its last poll, which may be long ago.
+    is_disabled = state is TargetState.DISABLED
+    on_board = None if is_disabled else device.on_board.get(target.id)
+    return TargetRow(
+        name=target.name,
+        state=f"{state.glyph} {state.value}",
+        tone="" if state is TargetState.OK else str(state.tone),
+        since=_since(state, on_board, now_ms),
+        collector=target.collector,
+        interval=_interval(target),
+        last_good=_last_good(on_board, now_ms),
+        next_poll=_next_poll(on_board, now_ms),
+        error=error_text(on_board) if on_board else "",
+        note=_note(state, on_board, now_ms, overview),
     )
 
 
-def _since(how: Stand, seen: BoardTarget | None, now_ms: int) -> str:
-    """`for 21 m 4 s`: only of what is not well."""
-    if (
-        seen is None
-        or how not in (Stand.PARKED, Stand.FAILING, Stand.DEGRADED)
-        or not seen.status.since_ms
-    ):
+def _since(state: TargetState, target: BoardTarget | None, now_ms: int) -> str:
+    """The duration of a bad state: `for 21 m 4 s`."""
+    if target is None or state not in _WITH_DURATION or not target.status.since_ms:
         return ""
-    return f"for {formatting.age(now_ms - seen.status.since_ms)}"
+    return f"for {formatting.age(now_ms - target.status.since_ms)}"
 
 
 def _interval(target: Target) -> str:
-    """`1m`, or `10s (5s to 5m)` for an adaptive one, as the command line has it."""
+    """`1m`, or `10s (5s to 5m)` when it is adaptive."""
     base = duration.format_ms(target.interval_ms)
     if target.policy is not Policy.ADAPTIVE or not (target.min_ms and target.max_ms):
         return base
     return f"{base} ({duration.format_ms(target.min_ms)} to {duration.format_ms(target.max_ms)})"
 
 
-def _last_good(seen: BoardTarget | None, now_ms: int) -> str:
-    if seen is None or not seen.status.run_ms:
+def _last_good(target: BoardTarget | None, now_ms: int) -> str:
+    if target is None or not target.status.run_ms:
         return formatting.NOT_MEASURED
-    return f"{formatting.age(now_ms - seen.status.ok_ms)} ago" if seen.status.ok_ms else "never"
+    if not target.status.ok_ms:
+        return "never"
+    return f"{formatting.age(now_ms - target.status.ok_ms)} ago"
 
 
-def _next_poll(seen: BoardTarget | None, now_ms: int) -> str:
-    if seen is None:
+def _next_poll(target: BoardTarget | None, now_ms: int) -> str:
+    if target is None:
         return formatting.NOT_MEASURED
-    if seen.place == "in_flight":
-        return "under way"
-    if seen.place == "held":
+    if target.place == "in_flight":
+        return "in flight"
+    if target.place == "held":
         return "with its site"
-    ahead_ms = seen.next_ms - now_ms if seen.next_ms else 0
+
+    ahead_ms = target.next_ms - now_ms if target.next_ms else 0
     if ahead_ms >= _SOON_MS:
         return f"in {formatting.age(ahead_ms)}"
-    return "now" if ahead_ms > -_SOON_MS else f"{formatting.age(-ahead_ms)} overdue"
+    if ahead_ms > -_SOON_MS:
+        return "now"
+    return f"{formatting.age(-ahead_ms)} overdue"
 
 
-def error(seen: BoardTarget) -> str:
-    """`timeout: no answer`: what the last poll said."""
-    return ": ".join(filter(None, (seen.status.code, seen.status.message)))
-
-
-def _note(how: Stand, seen: BoardTarget | None, now_ms: int, overview: Overview | None) -> str:
-    if seen is None:
+def _note(
+    state: TargetState, target: BoardTarget | None, now_ms: int, overview: Overview | None
+) -> str:
+    if target is None:
         return ""
-    if seen.opening:
-        return f"opened by hand by {seen.opening.who}, for another {formatting.age(seen.opening.until_ms - now_ms)}"
-    if seen.status.reason:
-        return f"dead letter: {seen.status.reason}"
-    if how is Stand.DARK:
-        return "waits until a few others of its site answer"
-    if _is_late(seen, now_ms) and overview:
-        return health.waiting_reason(seen.queue, overview)
-    return "its breaker is open" if seen.status.breaker.trips else ""
+    if target.opening:
+        remaining = formatting.age(target.opening.until_ms - now_ms)
+        return f"opened by hand by {target.opening.who}, for another {remaining}"
+    if target.status.reason:
+        return f"dead letter: {target.status.reason}"
+    if state is TargetState.DARK:
+        return "waits until the canaries of its site answer"
+    if overview and _is_late(target, now_ms):
+        return health.waiting_reason(target.queue, overview)
+    return "its breaker is open" if target.status.breaker.trips else ""
 
 
-def _commands(device: str, counted: Counter[Stand], standing: Standing) -> Iterator[str]:
-    if not standing.enabled:
+def _commands(device: str, numbers: Counter[TargetState], state: DeviceState) -> Iterator[str]:
+    def has(*states: TargetState) -> bool:
+        return any(numbers[each] for each in states)
+
+    if not state.enabled:
         yield f"poller device edit {device} --enable"
-    if counted[Stand.PARKED] or counted[Stand.FAILING] or counted[Stand.DEGRADED]:
+    if has(TargetState.PARKED, TargetState.FAILING, TargetState.DEGRADED):
         yield f"poller runs {device}"
-    if counted[Stand.PARKED]:
+    if has(TargetState.PARKED):
         yield f"poller deadletter list --device {device}"
-    if counted[Stand.PAUSED]:
+    if has(TargetState.PAUSED):
         yield f"poller breaker show {device}"
-    if counted[Stand.UNSCHEDULED] or counted[Stand.UNKNOWN] or counted[Stand.LATE]:
+    if has(TargetState.UNSCHEDULED, TargetState.UNKNOWN, TargetState.LATE):
         yield "poller status"

@@ -1,4 +1,4 @@
-"""The pages: a view and the reader's wishes (theme, refresh) to HTML."""
+"""Renders views as HTML with the templates. Rendering reads neither stores nor clocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poller.web.assets import Assets
 from poller.web.pages import overview_page, overview_tables
 from poller.web.pages.collectors_page import CollectorsView
 from poller.web.pages.device_page import DeviceView
-from poller.web.pages.overview_page import View
+from poller.web.pages.overview_page import OverviewView
 
 
 class Theme(enum.StrEnum):
@@ -23,22 +23,22 @@ class Theme(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class DisplayOptions:
     theme: Theme = Theme.SYSTEM
-    refresh_s: int = 0  # only used by browsers without scripts; 0 is never
+    refresh_s: int = 0  # for browsers without scripts; 0: never
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why there is no such page: what was wrong, and what to do."""
+class ErrorView:
+    """A request that failed: what was wrong, and what to do."""
 
     title: str
     message: str
     hint: str = ""
 
 
-class Page:
-    """Compiles the templates once; rendering is pure."""
+class PageRenderer:
+    """The compiled templates, with the values that are the same for all pages."""
 
     def __init__(self, assets: Assets, links: Mapping[str, str]) -> None:
         environment = jinja2.Environment(
@@ -50,11 +50,7 @@ class Page:
         )
         environment.globals.update(
             assets=assets,
-            links={
-                title: url
-                for title, url in links.items()
-                if url.startswith(("http://", "https://"))
-            },
+            links=_web_links(links),
             tables={table.id: table for table in overview_tables.ALL},
             states={state: GLYPHS[tone] for state, tone in overview_page.STATES.items()},
             themes=list(Theme),
@@ -62,17 +58,23 @@ class Page:
         self._overview = environment.get_template("overview.html")
         self._device = environment.get_template("device.html")
         self._collectors = environment.get_template("collectors.html")
-        self._refusal = environment.get_template("refusal.html")
+        self._error = environment.get_template("error.html")
 
-    def render(self, shown: View, wishes: Wishes) -> str:
-        return self._overview.render(view=shown, wishes=wishes)
+    def overview(self, view: OverviewView, options: DisplayOptions) -> str:
+        return self._overview.render(view=view, options=options)
 
-    def device(self, shown: DeviceView, theme: Theme) -> str:
-        return self._device.render(view=shown, theme=theme)
+    def device(self, view: DeviceView, theme: Theme) -> str:
+        return self._device.render(view=view, theme=theme)
 
-    def collectors(self, shown: CollectorsView, theme: Theme) -> str:
-        return self._collectors.render(view=shown, theme=theme)
+    def collectors(self, view: CollectorsView, theme: Theme) -> str:
+        return self._collectors.render(view=view, theme=theme)
 
-    def refusal(self, said: Refusal, root: str, theme: Theme) -> str:
-        """`root` is the way from the refused address to the overview."""
-        return self._refusal.render(view=said, root=root, theme=theme)
+    def error(self, view: ErrorView, root: str, theme: Theme) -> str:
+        """`root` is the relative path from the requested address to the overview."""
+        return self._error.render(view=view, root=root, theme=theme)
+
+
+def _web_links(links: Mapping[str, str]) -> dict[str, str]:
+    """The links with a web address: a setting must not put a script into the page."""
+    schemes = ("http://", "https://")
+    return {title: url for title, url in links.items() if url.startswith(schemes)}

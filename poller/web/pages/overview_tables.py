@@ -1,4 +1,4 @@
-"""The tables of the page: their columns, and an overview's rows as texts per cell."""
+"""The tables of the overview: their columns, and their rows as texts by cell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from poller.domain.record.overview import LastError, Load, Overview, Point, Worker
+from poller.domain.record.overview import Load, Overview, Point, Worker
 from poller.presentation import formatting, health
 from poller.presentation.health import GLYPHS, Tone
 
@@ -15,15 +15,18 @@ MINUTE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """`kind` sets the alignment: text, number, time, or device for DEVICE or DEVICE/TARGET, which
+    becomes a link.
+    """
+
     id: str
     title: str
-    #: text, number, time or device (DEVICE or DEVICE/TARGET): how it is aligned and, for the last two, written.
     kind: str = "text"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Texts (and tones) by column id. The key is stable, so that a page can keep the row in its place."""
+class TableRow:
+    """Texts and tones by column id. The key is stable, so that a live page recognizes the row."""
 
     key: str
     texts: Mapping[str, str]
@@ -34,175 +37,187 @@ class Row:
 class Table:
     id: str
     title: str
-    empty: str
-    limit: int
+    empty: str  # the text below a table without rows
+    limit: int  # of rows
     columns: Sequence[Column]
-    rows: Callable[[Overview], Iterator[Row]]
+    rows: Callable[[Overview], Iterator[TableRow]]
 
 
-def _errors(overview: Overview) -> Iterator[Row]:
-    return (Row(f"{error.at_ms}-{error.target_id}", _error(error), {}) for error in overview.errors)
+def _errors(overview: Overview) -> Iterator[TableRow]:
+    for error in overview.errors:
+        texts = {
+            "at": formatting.instant(error.at_ms),
+            "device": error.device,
+            "target": error.target,
+            "code": error.code,
+            "message": error.message,
+        }
+        yield TableRow(f"{error.at_ms}-{error.target_id}", texts, {})
 
 
-def _error(error: LastError) -> dict[str, str]:
-    return {
-        "at": formatting.instant(error.at_ms),
-        "device": error.device,
-        "target": error.target,
-        "code": error.code,
-        "message": error.message,
-    }
-
-
-def _changes(overview: Overview) -> Iterator[Row]:
+def _changes(overview: Overview) -> Iterator[TableRow]:
     for event in overview.events:
-        words = event.kind.value.replace("_", " ")
+        change = event.kind.value.replace("_", " ")
+        tones = {}
+        if event.kind.is_bad:
+            change = f"{GLYPHS[Tone.LATE]} {change}"
+            tones["change"] = Tone.LATE
         texts = {
             "at": formatting.instant(event.at_ms),
-            "change": f"{GLYPHS[Tone.LATE]} {words}" if event.kind.is_bad else words,
+            "change": change,
             "subject": "/".join(name for name in (event.device, event.target) if name),
             "message": event.message,
         }
-        key = f"{event.at_ms}-{zlib.crc32(repr(sorted(texts.items())).encode('utf-8', 'replace')):08x}"
-        yield Row(key, texts, {"change": Tone.LATE} if event.kind.is_bad else {})
+        yield TableRow(f"{event.at_ms}-{_digest(texts)}", texts, tones)
 
 
-def _workers(overview: Overview) -> Iterator[Row]:
+def _digest(texts: Mapping[str, str]) -> str:
+    """Tells apart the events of one millisecond."""
+    content = repr(sorted(texts.items())).encode("utf-8", "replace")
+    return f"{zlib.crc32(content):08x}"
+
+
+def _workers(overview: Overview) -> Iterator[TableRow]:
     labels = overview.labels
     for worker in sorted(overview.workers, key=lambda worker: worker.key):
-        running = health.is_running(worker, overview)
-        texts = {**_worker(worker, overview.as_of_ms), "name": labels[worker.key]}
-        if not running:
+        texts = _worker(worker, overview.as_of_ms)
+        texts["name"] = labels[worker.key]
+        tones = {}
+        if not health.is_running(worker, overview):
             texts["seen"] = f"{GLYPHS[Tone.FAILING]} {texts['seen']}"
-        yield Row(worker.key, texts, {} if running else {"seen": Tone.FAILING})
+            tones["seen"] = Tone.FAILING
+        yield TableRow(worker.key, texts, tones)
 
 
 def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
+    polled = formatting.NOT_MEASURED
+    if worker.polled_ms:
+        polled = formatting.age(now_ms - worker.polled_ms)
+    tags = [f"{key}={value}" for key, value in sorted(worker.tags.items())]
+    collectors = [f"{name} ({version})" for name, version in sorted(worker.collectors.items())]
     return {
         "seen": formatting.age(now_ms - worker.seen_ms),
         "up": formatting.age(now_ms - worker.started_ms),
         "polls": formatting.count(worker.polls),
-        "polled": formatting.age(now_ms - worker.polled_ms)
-        if worker.polled_ms
-        else formatting.NOT_MEASURED,
+        "polled": polled,
         "load": f"{formatting.count(worker.in_flight)} of {formatting.count(worker.slots)}",
         "memory": formatting.size(worker.rss_bytes),
-        "tags": _joined(f"{key}={value}" for key, value in sorted(worker.tags.items())),
-        "collectors": _joined(
-            f"{name} ({version})" for name, version in sorted(worker.collectors.items())
-        ),
+        "tags": " ".join(tags) or formatting.NOT_MEASURED,
+        "collectors": " ".join(collectors) or formatting.NOT_MEASURED,
     }
 
 
-def _unroutable(overview: Overview) -> Iterator[Row]:
+def _unroutable(overview: Overview) -> Iterator[TableRow]:
     for each in health.unroutable(overview):
         texts = {
             "name": f"{GLYPHS[Tone.FAILING]} {each.queue}",
             "targets": formatting.count(each.targets),
             "message": each.reason,
         }
-        yield Row(each.queue, texts, {"name": Tone.FAILING})
+        yield TableRow(each.queue, texts, {"name": Tone.FAILING})
 
 
-def _queues(overview: Overview) -> Iterator[Row]:
-    """The busiest; those short of workers before all others."""
-    worst = sorted(
-        overview.loads,
-        key=lambda load: (load.shortage == 0.0, -load.overdue, -load.waiting, load.queue),
-    )
-    for load in sorted(worst[: QUEUES.limit], key=lambda load: load.queue):
-        tone = Tone.FAILING if _unserved(load) else Tone.LATE
-        yield Row(
-            load.queue,
-            _load(load),
-            {"workers": tone} if _unserved(load) or load.shortage != 0.0 else {},
-        )
+def _queues(overview: Overview) -> Iterator[TableRow]:
+    """The queues with the worst shortage and the most waiting polls, by name."""
+    worst_first = sorted(overview.loads, key=_queue_rank)
+    shown = worst_first[: QUEUES.limit]
+    for load in sorted(shown, key=lambda load: load.queue):
+        tones = {}
+        if _is_unserved(load):
+            tones["workers"] = Tone.FAILING
+        elif load.shortage != 0.0:
+            tones["workers"] = Tone.LATE
+        texts = {
+            "name": load.queue,
+            "needed": formatting.rate(load.needed_per_s),
+            "done": formatting.rate(load.done_per_s),
+            "overdue": formatting.count(load.overdue),
+            "batches": formatting.count(load.waiting),
+            "workers": _queue_workers(load),
+        }
+        yield TableRow(load.queue, texts, tones)
 
 
-def _load(load: Load) -> dict[str, str]:
-    return {
-        "name": load.queue,
-        "needed": formatting.rate(load.needed_per_s),
-        "done": formatting.rate(load.done_per_s),
-        "overdue": formatting.count(load.overdue),
-        "batches": formatting.count(load.waiting),
-        "workers": _workforce(load),
-    }
+def _queue_rank(load: Load) -> tuple[bool, int, int, str]:
+    keeps_up = load.shortage == 0.0
+    return keeps_up, -load.overdue, -load.waiting, load.queue
 
 
-def _unserved(load: Load) -> bool:
+def _is_unserved(load: Load) -> bool:
     return bool(load.due and not load.workers)
 
 
-def _workforce(load: Load) -> str:
-    if _unserved(load):
+def _queue_workers(load: Load) -> str:
+    if _is_unserved(load):
         return f"{GLYPHS[Tone.FAILING]} none"
     if load.shortage is None:
-        return f"{GLYPHS[Tone.LATE]} {load.workers}, nothing is done"
+        return f"{GLYPHS[Tone.LATE]} {load.workers}, nothing is polled"
     if load.shortage:
         return f"{GLYPHS[Tone.LATE]} {load.workers}, needs {load.shortage:.1f} times as many"
     return formatting.exact(load.workers)
 
 
-def _minutes(overview: Overview) -> Iterator[Row]:
+def _minutes(overview: Overview) -> Iterator[TableRow]:
     by_minute: dict[int, list[Point]] = {}
     for point in overview.recent:
         by_minute.setdefault(point.at_ms // MINUTE_MS, []).append(point)
+
     for minute in sorted(by_minute, reverse=True):
         at = formatting.instant(minute * MINUTE_MS)
-        yield Row(at, {"at": at, **_minute(by_minute[minute])}, {})
+        yield TableRow(at, {"at": at, **_minute(by_minute[minute])}, {})
 
 
 def _minute(points: Sequence[Point]) -> dict[str, str]:
     polls = sum(point.polls for point in points)
+    failed = sum(point.failed for point in points)
     seconds = sum(point.seconds for point in points)
+    rate = formatting.NOT_MEASURED
+    if seconds:
+        rate = formatting.rate(polls / seconds)
+    p99 = formatting.NOT_MEASURED
+    if polls:
+        p99 = formatting.duration(max(point.lateness_p99_ms for point in points))
     return {
         "polls": formatting.count(polls),
-        "rate": formatting.rate(polls / seconds) if seconds else formatting.NOT_MEASURED,
-        "failed": formatting.count(sum(point.failed for point in points)),
-        "p99": formatting.duration(max(p.lateness_p99_ms for p in points))
-        if polls
-        else formatting.NOT_MEASURED,
+        "rate": rate,
+        "failed": formatting.count(failed),
+        "p99": p99,
     }
 
 
-def _joined(words: Iterator[str]) -> str:
-    return " ".join(words) or formatting.NOT_MEASURED
-
-
 ERRORS = Table(
-    "errors",
-    "Last errors",
-    "No error is on record.",
-    12,
-    (
+    id="errors",
+    title="Last errors",
+    empty="No error is on record.",
+    limit=12,
+    columns=(
         Column("at", "Time", "time"),
         Column("device", "Device", "device"),
         Column("target", "Target"),
         Column("code", "Code"),
         Column("message", "Message"),
     ),
-    _errors,
+    rows=_errors,
 )
 CHANGES = Table(
-    "changes",
-    "Changes",
-    "Nothing has changed yet.",
-    10,
-    (
+    id="changes",
+    title="Changes",
+    empty="Nothing has changed yet.",
+    limit=10,
+    columns=(
         Column("at", "Time", "time"),
         Column("change", "Change"),
         Column("subject", "Of", "device"),
         Column("message", "Message"),
     ),
-    _changes,
+    rows=_changes,
 )
 WORKERS = Table(
-    "workers",
-    "Workers",
-    "No worker is running. Start one: celery -A poller worker",
-    50,
-    (
+    id="workers",
+    title="Workers",
+    empty="No worker is running. Start one: celery -A poller worker",
+    limit=50,
+    columns=(
         Column("name", "Worker"),
         Column("seen", "Last seen", "number"),
         Column("up", "Up", "number"),
@@ -213,26 +228,26 @@ WORKERS = Table(
         Column("tags", "Tags"),
         Column("collectors", "Collectors"),
     ),
-    _workers,
+    rows=_workers,
 )
 UNROUTABLE = Table(
-    "unroutable",
-    "Targets without a worker",
-    "Every queue has a worker.",
-    8,
-    (
+    id="unroutable",
+    title="Targets without a worker",
+    empty="Every queue has a worker.",
+    limit=8,
+    columns=(
         Column("name", "Queue"),
         Column("targets", "Targets", "number"),
         Column("message", "Why"),
     ),
-    _unroutable,
+    rows=_unroutable,
 )
 QUEUES = Table(
-    "queues",
-    "Queues",
-    "No queue yet.",
-    8,
-    (
+    id="queues",
+    title="Queues",
+    empty="No queue yet.",
+    limit=8,
+    columns=(
         Column("name", "Queue"),
         Column("needed", "Needs", "number"),
         Column("done", "Does", "number"),
@@ -240,20 +255,20 @@ QUEUES = Table(
         Column("batches", "Batches waiting", "number"),
         Column("workers", "Workers", "number"),
     ),
-    _queues,
+    rows=_queues,
 )
 MINUTES = Table(
-    "minutes",
-    "The same by minute",
-    "Nothing was polled in the last 15 minutes.",
-    16,
-    (
+    id="minutes",
+    title="The same by minute",
+    empty="Nothing was polled in the last 15 minutes.",
+    limit=16,
+    columns=(
         Column("at", "Minute", "time"),
         Column("polls", "Polls", "number"),
         Column("rate", "Throughput", "number"),
         Column("failed", "Failed", "number"),
         Column("p99", "Highest p99 lateness", "number"),
     ),
-    _minutes,
+    rows=_minutes,
 )
 ALL = (ERRORS, CHANGES, WORKERS, UNROUTABLE, QUEUES, MINUTES)

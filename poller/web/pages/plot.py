@@ -1,6 +1,7 @@
-"""Points to SVG. Geometry only: it is stretched to its box, so every word beside it is HTML.
+"""Samples to SVG. The picture is stretched to its box, so it has no text: its labels are HTML.
 
-A missing slice breaks the line, a lone slice is a dot, a long hole is shaded. No colours here: classes.
+A missing slice breaks the line, a single slice is a dot, a long hole is shaded. Colours are in the
+style sheet; the picture has only classes.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from dataclasses import dataclass
 
 HEIGHT = 100
 
+#: Start and end of a span without a measurement, in milliseconds.
+Gap = tuple[int, int]
+_Point = tuple[float, float]
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time shown and the width of one slice, in milliseconds."""
+    """The time that a picture covers, and the length of one slice."""
 
     start_ms: int
     end_ms: int
@@ -23,12 +28,17 @@ class Window:
 
     @property
     def width(self) -> float:
+        """The width of the picture: one unit per second."""
         return (self.end_ms - self.start_ms) / 1000
+
+    def x(self, at_ms: float) -> float:
+        """The horizontal position of an instant."""
+        return (at_ms - self.start_ms) / 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The value of one slice that begins at `at_ms`; None when nothing was measured."""
+    """The value of the slice that starts at `at_ms`; None when nothing was measured."""
 
     at_ms: int
     value: float | None
@@ -42,138 +52,162 @@ class Line:
 
 
 def ceiling(value: float) -> float:
-    """The least of 1, 2, 5, 10, 20 ... that is not below a value: the top of an axis that starts at 0."""
+    """The smallest of 1, 2, 5, 10, 20 ... that is not below a value: the top of an axis from 0."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9))
+    steps = (power, 2 * power, 5 * power, 10 * power)
+    return next(step for step in steps if step >= value * (1 - 1e-9))
 
 
-def window(now_ms: int, span_ms: int, slice_ms: int) -> Window:
-    """The last span up to the newest complete slice."""
-    end = now_ms - now_ms % slice_ms
-    return Window(end - span_ms, end, slice_ms)
+def window_until(now_ms: int, span_ms: int, slice_ms: int) -> Window:
+    """The window of a span that ends with the newest complete slice."""
+    end_ms = now_ms - now_ms % slice_ms
+    return Window(end_ms - span_ms, end_ms, slice_ms)
 
 
-def visible(samples: Sequence[Sample], shown: Window) -> list[Sample]:
-    """Measured, complete slices inside the window, oldest first."""
-    last = shown.end_ms - shown.slice_ms
-    inside = (s for s in samples if s.value is not None and shown.start_ms <= s.at_ms <= last)
+def visible(samples: Sequence[Sample], window: Window) -> list[Sample]:
+    """The measured, complete slices inside the window, oldest first."""
+    last_ms = window.end_ms - window.slice_ms
+    measured = [sample for sample in samples if sample.value is not None]
+    inside = [sample for sample in measured if window.start_ms <= sample.at_ms <= last_ms]
     return sorted(inside, key=lambda sample: sample.at_ms)
 
 
-def highest(samples: Sequence[Sample], shown: Window) -> float:
-    return max((sample.value or 0.0 for sample in visible(samples, shown)), default=0.0)
+def highest(samples: Sequence[Sample], window: Window) -> float:
+    """The highest visible value; 0 without one."""
+    values = [sample.value or 0.0 for sample in visible(samples, window)]
+    return max(values, default=0.0)
 
 
-def gaps(samples: Sequence[Sample], shown: Window, least_ms: int) -> list[tuple[int, int]]:
-    """Spans of at least that length which no measured slice covers, as (start, end) in milliseconds."""
+def gaps(samples: Sequence[Sample], window: Window, minimum_ms: int) -> list[Gap]:
+    """The spans of at least `minimum_ms` without a measured slice."""
+    starts = [sample.at_ms for sample in visible(samples, window)]
+    starts.append(window.end_ms)
+
     found = []
-    covered = shown.start_ms
-    for start_ms in [*(sample.at_ms for sample in visible(samples, shown)), shown.end_ms]:
-        if start_ms - covered >= least_ms:
-            found.append((covered, start_ms))
-        covered = max(covered, start_ms + shown.slice_ms)
+    covered_until = window.start_ms
+    for start_ms in starts:
+        if start_ms - covered_until >= minimum_ms:
+            found.append((covered_until, start_ms))
+        covered_until = max(covered_until, start_ms + window.slice_ms)
     return found
 
 
-def runs(samples: Sequence[Sample], shown: Window) -> list[list[Sample]]:
-    """Measured slices cut into stretches without a hole."""
+def unbroken(samples: Sequence[Sample], window: Window) -> list[list[Sample]]:
+    """The visible slices, cut at every hole."""
     stretches: list[list[Sample]] = []
-    for sample in visible(samples, shown):
-        if stretches and sample.at_ms - stretches[-1][-1].at_ms <= shown.slice_ms * 1.5:
-            stretches[-1].append(sample)
-        else:
-            stretches.append([sample])
+    previous_ms = -math.inf
+    for sample in visible(samples, window):
+        if sample.at_ms - previous_ms > window.slice_ms * 1.5:
+            stretches.append([])
+        stretches[-1].append(sample)
+        previous_ms = sample.at_ms
     return stretches
 
 
 def svg(
     lines: Sequence[Line],
-    shown: Window,
+    window: Window,
     top: float,
     sentence: str,
-    shaded: Sequence[tuple[int, int]] = (),
+    shaded: Sequence[Gap] = (),
 ) -> str:
-    """The picture of some lines over one window, with some spans of it shaded."""
-    grid = f'<path class="grid" d="{_grid(shown)}"/>'
-    return _picture([grid, *_contents(lines, shown, top, shaded)], shown, sentence)
+    """A picture of lines over one window. `sentence` describes it for screen readers."""
+    grid = f'<path class="grid" d="{_grid(window)}"/>'
+    return _picture([grid, *_contents(lines, window, top, shaded)], window, sentence)
 
 
 def small(
     line: Line,
-    shown: Window,
+    window: Window,
     sentence: str,
-    shaded: Sequence[tuple[int, int]],
+    shaded: Sequence[Gap],
     ticks: Sequence[int],
 ) -> str:
-    """A picture for one row of a table, from 0 to its own highest; a tick is drawn from top to bottom."""
-    top = highest(line.samples, shown) or 1.0
-    upright = "".join(f"M{(at_ms - shown.start_ms) / 1000:g} 0V{HEIGHT}" for at_ms in ticks)
-    marks = [f'<path class="tick" d="{upright}"/>'] if ticks else []
-    return _picture([*_contents([line], shown, top, shaded), *marks], shown, sentence)
+    """A picture for a table row, from 0 to its own maximum. A tick is a line from top to bottom."""
+    top = highest(line.samples, window) or 1.0
+    parts = _contents([line], window, top, shaded)
+    if ticks:
+        strokes = "".join(f"M{window.x(at_ms):g} 0V{HEIGHT}" for at_ms in ticks)
+        parts.append(f'<path class="tick" d="{strokes}"/>')
+    return _picture(parts, window, sentence)
 
 
 def _contents(
-    lines: Sequence[Line], shown: Window, top: float, shaded: Sequence[tuple[int, int]]
+    lines: Sequence[Line], window: Window, top: float, shaded: Sequence[Gap]
 ) -> list[str]:
-    return [
-        *(_rect(span, shown) for span in shaded),
-        *(part for line in lines for part in _draw(line, shown, top)),
-    ]
+    parts = [_rect(gap, window) for gap in shaded]
+    for line in lines:
+        parts += _draw(line, window, top)
+    return parts
 
 
-def _picture(parts: Sequence[str], shown: Window, sentence: str) -> str:
+def _picture(parts: Sequence[str], window: Window, sentence: str) -> str:
     body = "".join(parts)
     return (
-        f'<svg viewBox="0 0 {shown.width:g} {HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'<svg viewBox="0 0 {window.width:g} {HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="{html.escape(sentence)}">{body}</svg>'
     )
 
 
-def _grid(shown: Window) -> str:
-    """Top and half of the height, thirds of the time: where the labels beside the picture stand."""
-    across = "".join(f"M0 {y:g}H{shown.width:g}" for y in (0, HEIGHT / 2))
-    return across + "".join(f"M{shown.width * third / 3:g} 0V{HEIGHT}" for third in (1, 2))
+def _grid(window: Window) -> str:
+    """Lines at the top, at half the height and at each third of the time, where the labels are."""
+    width = window.width
+    across = [f"M0 {y:g}H{width:g}" for y in (0, HEIGHT / 2)]
+    upright = [f"M{width * third / 3:g} 0V{HEIGHT}" for third in (1, 2)]
+    return "".join(across + upright)
 
 
-def _draw(line: Line, shown: Window, top: float) -> list[str]:
-    stretches = [_points(run, shown, top) for run in runs(line.samples, shown)]
+def _draw(line: Line, window: Window, top: float) -> list[str]:
+    stretches = [_points(samples, window, top) for samples in unbroken(line.samples, window)]
     if not stretches:
         return []
-    stroke = "".join(_path(points) for points in stretches)
-    parts = [f'<path class="line {line.css}" d="{stroke}"/>']
+
+    parts = []
     if line.filled:
         area = "".join(_area(points) for points in stretches)
-        parts.insert(0, f'<path class="area {line.css}" d="{area}"/>')
+        parts.append(f'<path class="area {line.css}" d="{area}"/>')
+    stroke = "".join(_path(points) for points in stretches)
+    parts.append(f'<path class="line {line.css}" d="{stroke}"/>')
     return parts
 
 
-def _points(run: Sequence[Sample], shown: Window, top: float) -> list[tuple[float, float]]:
-    """The middles of the slices; a run of several is drawn to the outer edges of its first and last."""
-    half = shown.slice_ms / 2000
-    points = [
-        ((s.at_ms - shown.start_ms) / 1000 + half, HEIGHT * (1 - min(top, s.value or 0.0) / top))
-        for s in run
-    ]
+def _points(samples: Sequence[Sample], window: Window, top: float) -> list[_Point]:
+    """The middles of the slices; several slices also have the outer edges of the first and last."""
+    half_slice = window.slice_ms / 2000
+    points = []
+    for sample in samples:
+        share = min(top, sample.value or 0.0) / top
+        points.append((window.x(sample.at_ms) + half_slice, HEIGHT * (1 - share)))
     if len(points) == 1:
         return points
-    (first, low), (last, high) = points[0], points[-1]
-    return [(first - half, low), *points, (last + half, high)]
+
+    first_x, first_y = points[0]
+    last_x, last_y = points[-1]
+    return [(first_x - half_slice, first_y), *points, (last_x + half_slice, last_y)]
 
 
-def _path(points: Sequence[tuple[float, float]]) -> str:
+def _path(points: Sequence[_Point]) -> str:
     (x, y), *rest = points
+    start = f"M{x:g} {y:.4g}"
     if not rest:
-        return f"M{x:g} {y:.4g}h0"  # with a round cap this is a dot, whatever the stretch
-    return f"M{x:g} {y:.4g}L" + " ".join(f"{x:g} {y:.4g}" for x, y in rest)
+        return f"{start}h0"  # a dot, with the round cap of the style sheet
+    return f"{start}L{_coordinates(rest)}"
 
 
-def _area(points: Sequence[tuple[float, float]]) -> str:
-    outline = " ".join(f"{x:g} {y:.4g}" for x, y in points)
-    return f"M{points[0][0]:g} {HEIGHT}L{outline} {points[-1][0]:g} {HEIGHT}Z"
+def _area(points: Sequence[_Point]) -> str:
+    first_x, _ = points[0]
+    last_x, _ = points[-1]
+    return f"M{first_x:g} {HEIGHT}L{_coordinates(points)} {last_x:g} {HEIGHT}Z"
 
 
-def _rect(gap: tuple[int, int], shown: Window) -> str:
-    x, width = (gap[0] - shown.start_ms) / 1000, (gap[1] - gap[0]) / 1000
+def _coordinates(points: Sequence[_Point]) -> str:
+    return " ".join(f"{x:g} {y:.4g}" for x, y in points)
+
+
+def _rect(gap: Gap, window: Window) -> str:
+    start_ms, end_ms = gap
+    x = window.x(start_ms)
+    width = (end_ms - start_ms) / 1000
     return f'<rect class="gap" x="{x:g}" y="0" width="{width:g}" height="{HEIGHT}"/>'

@@ -1,4 +1,4 @@
-"""Which theme a reader wants: what the address says now, else what it said last time."""
+"""The theme of a page: that of the address, else that of the cookie, else the system's."""
 
 from __future__ import annotations
 
@@ -12,35 +12,38 @@ from fastapi.responses import HTMLResponse
 from poller.web.pages.html import Theme
 
 _COOKIE = "poller_theme"
-_A_YEAR_S = 31_536_000
+_COOKIE_AGE_S = 31_536_000  # a year
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    shown: Theme
-    now: bool  # by this address, so that it is to be kept
+class ThemeChoice:
+    theme: Theme
+    in_address: bool  # so the cookie is set
 
 
-def _chosen(
+def theme_from_cookies(cookies: Mapping[str, str]) -> Theme:
+    """The theme of the cookie, for a response to an address that could not be read."""
+    return _parse(cookies.get(_COOKIE, ""))
+
+
+def store_theme(choice: ThemeChoice, response: HTMLResponse) -> HTMLResponse:
+    """Set the cookie when the address has a theme; return the response."""
+    if choice.in_address:
+        response.set_cookie(_COOKIE, choice.theme.value, max_age=_COOKIE_AGE_S, samesite="strict")
+    return response
+
+
+def _choose(
     theme: Theme | None = None, poller_theme: Annotated[str, Cookie()] = Theme.SYSTEM
-) -> Chosen:
-    return Chosen(theme or _known(poller_theme), theme is not None)
+) -> ThemeChoice:
+    if theme is None:
+        return ThemeChoice(_parse(poller_theme), in_address=False)
+    return ThemeChoice(theme, in_address=True)
 
 
-def kept(cookies: Mapping[str, str]) -> Theme:
-    """The choice of last time, for an answer to an address that could not be read."""
-    return _known(cookies.get(_COOKIE, ""))
-
-
-def _known(text: str) -> Theme:
+def _parse(text: str) -> Theme:
     return Theme(text) if text in list(Theme) else Theme.SYSTEM
 
 
-ChosenTheme = Annotated[Chosen, Depends(_chosen)]
-
-
-def keep(chosen: Chosen, answer: HTMLResponse) -> HTMLResponse:
-    """The answer, with the choice in it if it was made just now."""
-    if chosen.now:
-        answer.set_cookie(_COOKIE, chosen.shown.value, max_age=_A_YEAR_S, samesite="strict")
-    return answer
+#: A parameter of a route: FastAPI fills it from the address and the cookie.
+RequestedTheme = Annotated[ThemeChoice, Depends(_choose)]

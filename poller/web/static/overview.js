@@ -1,8 +1,8 @@
-// Patches the page's cells from the stream, in place. The page is whole without this file.
+// Patches the cells of the page from the live stream. The page is complete without this file.
 
-const HIDDEN_LIMIT_MS = 60_000; // a tab nobody looks at gives its connection back
-const SILENCE_MS = 5_000; // longer without a frame is worth saying
-const STATUS_MS = 10_000; // how often a screen reader may hear of a change
+const HIDDEN_LIMIT_MS = 60_000; // a hidden tab closes its connection after this time
+const SILENCE_MS = 5_000; // the page shows a longer time without a frame
+const STATUS_MS = 10_000; // the shortest time between two announcements to a screen reader
 const REOPEN_MS = 5_000;
 
 const root = document.documentElement;
@@ -10,7 +10,7 @@ const byId = (id) => document.getElementById(id);
 const texts = new Map();
 const cells = new Map();
 
-// Cells: a text each; those of time carry an instant and are written in the reader's zone.
+// Cells have one text each. A time cell holds an instant and shows it in the chosen time zone.
 
 let zone = recall("zone") === "local" ? "local" : "UTC";
 
@@ -43,8 +43,8 @@ function write(element, text) {
 
 function adopt(scope) {
   for (const element of scope.querySelectorAll("[data-cell]")) {
-    const known = cells.get(element.dataset.cell);
-    if (known) known.add(element);
+    const elements = cells.get(element.dataset.cell);
+    if (elements) elements.add(element);
     else cells.set(element.dataset.cell, new Set([element]));
   }
 }
@@ -74,9 +74,9 @@ function patchPlots(changed) {
   }
 }
 
-// Rows: they come and go by themselves, but never under the hand or the eye of a reader.
+// Rows change by themselves, except in a table that the pointer, the focus or a selection is in.
 
-const wanted = new Map();
+const pendingRows = new Map(); // table id -> row keys
 
 function busy(table) {
   const selection = document.getSelection();
@@ -85,14 +85,14 @@ function busy(table) {
 }
 
 function patchRows(changed) {
-  for (const [id, keys] of Object.entries(changed)) if (keys) wanted.set(id, keys);
-  for (const id of wanted.keys()) settle(id);
+  for (const [id, keys] of Object.entries(changed)) if (keys) pendingRows.set(id, keys);
+  for (const id of pendingRows.keys()) updateRows(id);
 }
 
-function settle(id) {
+function updateRows(id) {
   const table = document.querySelector(`[data-table="${CSS.escape(id)}"]`);
   if (!table) return;
-  const keys = wanted.get(id);
+  const keys = pendingRows.get(id);
   const shown = new Set([...table.querySelectorAll("tbody tr")].map((row) => row.dataset.key));
   const fresh = keys.filter((key) => !shown.has(key)).length;
   const gone = [...shown].filter((key) => !keys.includes(key)).length;
@@ -114,7 +114,7 @@ function arrange(table, keys) {
   });
   table.querySelector(".changed").hidden = true;
   table.querySelector(".empty").hidden = keys.length > 0;
-  wanted.delete(table.dataset.table);
+  pendingRows.delete(table.dataset.table);
 }
 
 function makeRow(table, key) {
@@ -134,7 +134,7 @@ function discard(row) {
   row.remove();
 }
 
-// The stream: one connection, closed while paused or hidden, opened again by itself.
+// The stream is one connection. It is closed while paused or hidden, and reopened after an error.
 
 let stream = null;
 let paused = false;
@@ -175,7 +175,7 @@ function open() {
   stream.addEventListener("patch", (event) => apply(JSON.parse(event.data)));
   stream.addEventListener("error", () => {
     lost();
-    if (stream?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    if (stream?.readyState !== EventSource.CLOSED) return; // the browser reconnects
     close();
     setTimeout(open, REOPEN_MS * (1 + Math.random()));
   });
@@ -187,7 +187,7 @@ function close() {
 }
 
 function lost() {
-  show("lost", since ? `■ no news since ${clock(since, true)}` : "■ no connection");
+  show("lost", since ? `■ no update since ${clock(since, true)}` : "■ no connection");
 }
 
 function toggle() {
@@ -208,27 +208,27 @@ function watchVisibility() {
   else hiddenTimer = setTimeout(close, HIDDEN_LIMIT_MS);
 }
 
-// Wishes: kept in this browser, applied at once.
+// Settings are stored in this browser and applied at once.
 
 function recall(name) {
   try {
     return localStorage.getItem(`poller.${name}`);
   } catch {
-    return null; // storage may be forbidden; the default does
+    return null; // the browser may forbid storage
   }
 }
 
-function keep(name, value) {
+function store(name, value) {
   try {
     localStorage.setItem(`poller.${name}`, value);
   } catch {
-    // as above
+    // the browser may forbid storage
   }
 }
 
 function setZone(chosen) {
   zone = chosen;
-  keep("zone", zone);
+  store("zone", zone);
   byId("zone").textContent = zone === "UTC" ? "Local time" : "UTC";
   for (const element of document.querySelectorAll("[data-zone]")) element.textContent = zoneName();
   for (const time of document.querySelectorAll("[data-cell] time")) {
@@ -255,7 +255,7 @@ function start() {
   document.querySelector(".themes").addEventListener("click", setTheme);
   for (const button of document.querySelectorAll(".changed")) {
     const table = button.closest("[data-table]");
-    button.addEventListener("click", () => arrange(table, wanted.get(table.dataset.table)));
+    button.addEventListener("click", () => arrange(table, pendingRows.get(table.dataset.table)));
   }
   setZone(zone);
   document.addEventListener("visibilitychange", watchVisibility);

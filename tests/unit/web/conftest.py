@@ -1,39 +1,41 @@
-"""A browser without a screen: the application over an overview that a test chooses."""
+"""The web application without a server, over an overview that a test chooses."""
 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from poller.domain.record.overview import Overview
-from poller.web.backend_queries import Sources
-from poller.web.routes import create_app
 
-with warnings.catch_warnings():
-    warnings.simplefilter(
-        "ignore"
-    )  # Starlette's client asks for a newer httpx than FastAPI's users have
-    from starlette.testclient import TestClient
+# For web_overviews and its neighbours, which the browser tests share.
+sys.path.insert(0, str(Path(__file__).parent))
 
-sys.path.insert(0, str(Path(__file__).parent))  # for web_overviews, which the browser tests share
+import web_clients
 
-READY = {"sql": "", "redis": ""}
+ALL_STORES_ANSWER = {"sql": "", "redis": ""}
 
-Ask = Callable[..., TestClient]
+CreateClient = Callable[..., web_clients.TestClient]
 
 
 @pytest.fixture
-def ask() -> Ask:
-    def client(
-        overview: Overview | Callable[[], Overview],
-        ready: Mapping[str, str] = READY,
-        links: Mapping[str, str] | None = None,
-    ) -> TestClient:
-        read = overview if callable(overview) else lambda: overview
-        return TestClient(create_app(Sources(read, lambda: ready, links or {})))
+def create_client() -> CreateClient:
+    """A function that creates a client of the application."""
 
-    return client
+    def create(
+        overview: Overview | Callable[[], Overview],
+        store_errors: Mapping[str, str] = ALL_STORES_ANSWER,
+        links: Mapping[str, str] | None = None,
+    ) -> web_clients.TestClient:
+        def read_overview() -> Overview:
+            return overview() if callable(overview) else overview
+
+        return web_clients.create(
+            overview=read_overview,
+            store_errors=lambda: store_errors,
+            links=links or {},
+        )
+
+    return create

@@ -1,4 +1,4 @@
-"""Collectors of a small cluster: one that is well, one in quarantine, one that cannot be imported."""
+"""The collectors of a small cluster: a good one, one in quarantine, and a broken plugin."""
 
 from __future__ import annotations
 
@@ -10,39 +10,38 @@ from poller.domain.record.overview import Worker
 from poller.plugins import Broken
 from poller.presentation.collector_trust import CollectorTrust
 from poller.state.cluster.quarantine_records import Release
-from poller.web.pages.collectors_page import Found
+from poller.web.pages.collectors_page import CollectorsStatus
 
 NOW = 1_800_000_000_000
 
 
-def found(
-    reason: str = "ImportError: no vendor library", crash: str = "it ended its process"
-) -> Found:
+def status(
+    import_error: str = "ImportError: no vendor library", crash: str = "it ended its process"
+) -> CollectorsStatus:
+    """`snmp` is well, `routeros` is quarantined because of `crash`, `olt` cannot be imported."""
     loaded = registry.load()
-    kept = {name: each for name, each in loaded.collectors.items() if name in ("snmp", "routeros")}
-    installed = dataclasses.replace(
-        loaded,
-        collectors=kept,
-        broken=(Broken("olt", "acme-olt 0.3", reason, "pip install vendor"),),
-    )
-    crashed = Record(crashes_ms=(NOW, NOW, NOW), isolated_ms=NOW, quarantined_ms=NOW, reason=crash)
-    records = {Release("routeros", loaded.distributions["routeros"]): crashed}
-    workers = (
-        Worker(
-            "worker1@a", NOW, NOW, 0, 0, 0, collectors={"snmp": "poller 1", "routeros": "poller 1"}
-        ),
-        Worker(
-            "worker2@b",
-            NOW,
-            NOW,
-            0,
-            0,
-            0,
-            collectors={"snmp": "poller 1"},
-            broken={"dsl": "other API version"},
-        ),
-    )
-    return Found(installed, CollectorTrust(records, frozenset()), workers)
+    collectors = {name: loaded.collectors[name] for name in ("routeros", "snmp")}
+    broken = Broken("olt", "acme-olt 0.3", import_error, "pip install vendor")
+    installed = dataclasses.replace(loaded, collectors=collectors, broken=(broken,))
+
+    record = Record(crashes_ms=(NOW, NOW, NOW), isolated_ms=NOW, quarantined_ms=NOW, reason=crash)
+    records = {Release("routeros", loaded.distributions["routeros"]): record}
+
+    both = worker("worker1@a", collectors={"snmp": "poller 1", "routeros": "poller 1"})
+    one = worker("worker2@b", collectors={"snmp": "poller 1"}, broken={"dsl": "other API version"})
+    return CollectorsStatus(installed, CollectorTrust(records, frozenset()), (both, one))
 
 
-FOUND = found()
+def worker(name: str, **fields: object) -> Worker:
+    return Worker(
+        name=name,
+        seen_ms=NOW,
+        started_ms=NOW,
+        polls=0,
+        in_flight=0,
+        rss_bytes=0,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+STATUS = status()

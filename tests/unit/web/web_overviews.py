@@ -1,4 +1,4 @@
-"""Overviews to look at: a healthy fleet and its ways of being ill. Times are fixed."""
+"""Overviews of a healthy fleet and of fleets with problems, at a fixed time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EMPTY = Overview(
 
 
 def points(missing: range = range(0)) -> tuple[Point, ...]:
-    """Fifteen minutes of ten-second slices with a gentle wave; `missing` ones were never written."""
+    """Fifteen minutes of ten-second slices with a slow wave, without the `missing` ones."""
     return tuple(
         Point(
             at_ms=NEWEST_MS - (89 - n) * SLICE_MS,
@@ -141,7 +141,7 @@ def failure(number: int, **changes: object) -> LastError:
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
 
-_NEWS = (
+_CHANGES = (
     (
         Kind.DEVICE_WENT_DOWN,
         "ap-0412.west is down: no answer in 3 tries of 2 s",
@@ -166,7 +166,7 @@ _NEWS = (
 
 
 def change(number: int, **changes: object) -> Event:
-    kind, message, device, target = _NEWS[number % len(_NEWS)]
+    kind, message, device, target = _CHANGES[number % len(_CHANGES)]
     made = Event(
         NOW_MS - 5_000 - 61_300 * number, kind, message, device, target, data={"n": number}
     )

@@ -1,4 +1,4 @@
-"""Devices with counters, for the pages: what a database would have answered, made by the same code."""
+"""Devices with counters for the pages, as the database would return them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,21 @@ from poller.domain.scheduling.interval import Policy
 
 MINUTE = 60_000
 TARGET = Target(
-    1, "sw1", "snmp", "snmp", {}, "", {}, MINUTE, 5_000, Policy.FIXED, None, None, None, True, 1
+    id=1,
+    device="sw1",
+    name="snmp",
+    collector="snmp",
+    options={},
+    credential="",
+    requires={},
+    interval_ms=MINUTE,
+    timeout_ms=5_000,
+    policy=Policy.FIXED,
+    min_ms=None,
+    max_ms=None,
+    staleness=None,
+    enabled=True,
+    version=1,
 )
 
 
@@ -28,72 +42,76 @@ def polls(
     restart: int = 0,
     name: str = "eth",
 ) -> list[Stored]:
-    """One a minute up to now; some are lost, and the device may have restarted so many minutes ago."""
+    """One poll per minute up to now, without the `lost` ones. `restart`: the device restarted that
+    many minutes ago; 0: it did not.
+    """
     now = now_ms()
-    return [
-        Stored(1, now - ago * MINUTE, _poll(minutes - ago, interfaces, ago, restart, name))
-        for ago in range(minutes, -1, -1)
-        if ago not in lost
-    ]
+    stored = []
+    for ago in range(minutes, -1, -1):
+        if ago not in lost:
+            readings = _readings(minutes - ago, interfaces, _uptime(minutes, ago, restart), name)
+            stored.append(Stored(1, now - ago * MINUTE, readings))
+    return stored
 
 
-def _poll(minute: int, interfaces: int, ago: int, restart: int, name: str) -> ReadingSet:
-    up = (restart - ago) * 6_000 + 3_000 if restart and ago <= restart else 10**8 + minute * 6_000
-    found = [Reading("sysUpTime", up)]
+def _uptime(minutes: int, ago: int, restart: int) -> int:
+    """sysUpTime in hundredths of a second."""
+    if restart and ago <= restart:
+        return (restart - ago) * 6_000 + 3_000
+    return 10**8 + (minutes - ago) * 6_000
+
+
+def _readings(minute: int, interfaces: int, uptime: int, name: str) -> ReadingSet:
+    readings = [Reading("sysUpTime", uptime)]
     for index in range(1, interfaces + 1):
         labels = {
             "ifIndex": str(index),
             "ifName": f"{name}{index}",
             "ifAlias": f"<b>port {index}</b>",
         }
-        moved = 6e7 * index * (minute + 4 * math.sin(minute / 6))
-        found += [Reading("ifHighSpeed", 1000, labels)]
-        found += [
-            Reading(name, moved, labels, Kind.COUNTER, 64)
-            for name in ("ifHCInOctets", "ifHCOutOctets")
-        ]
-        found += [
-            Reading(name, moved % 2**32, labels, Kind.COUNTER, 32)
-            for name in ("ifInOctets", "ifInErrors")
-        ]
-    return ReadingSet.of(found)
+        octets = 6e7 * index * (minute + 4 * math.sin(minute / 6))
+        readings.append(Reading("ifHighSpeed", 1000, labels))
+        for metric in ("ifHCInOctets", "ifHCOutOctets"):
+            readings.append(Reading(metric, octets, labels, Kind.COUNTER, 64))
+        for metric in ("ifInOctets", "ifInErrors"):
+            readings.append(Reading(metric, octets % 2**32, labels, Kind.COUNTER, 32))
+    return ReadingSet.of(readings)
 
 
-def answering(
+def query(
     stored: Sequence[Stored], targets: Sequence[str] = ()
 ) -> Callable[[str, RatesRequest], Sequence[TargetRates]]:
-    """The source of a web application that knows one device, `sw1`; of several targets each reads the same."""
+    """The query `rates` of a web application with one device, `sw1`. All targets read the same."""
+    names = targets or ["snmp"]
 
-    def of(device: str, request: RatesRequest) -> Sequence[TargetRates]:
+    def rates(device: str, request: RatesRequest) -> Sequence[TargetRates]:
         if device != "sw1":
             raise errors.NotFound(f'no device named "{device}"')
-        return of_targets(dict.fromkeys(targets or ["snmp"], stored), request)
+        return of_targets(dict.fromkeys(names, stored), request)
 
-    return of
+    return rates
 
 
 def of_targets(
     stored: Mapping[str, Sequence[Stored]], request: RatesRequest
 ) -> Sequence[TargetRates]:
-    """Of targets of these names, as a database would have answered."""
-    targets = [replace(TARGET, id=number, name=name) for number, name in enumerate(stored)]
-    return stored_rates.from_stored(
-        targets,
-        {t.id: stored[t.name][-stored_rates.maximum_polls(request) :] for t in targets},
-        request,
-    )
+    """The rates of targets by name."""
+    targets = []
+    stored_by_id = {}
+    maximum = stored_rates.maximum_polls(request)
+    for number, (name, polls_of_target) in enumerate(stored.items()):
+        targets.append(replace(TARGET, id=number, name=name))
+        stored_by_id[number] = polls_of_target[-maximum:]
+    return stored_rates.from_stored(targets, stored_by_id, request)
 
 
-def counting(name: str) -> list[Stored]:
+def one_counter(name: str) -> list[Stored]:
     """Two polls of a single counter."""
-    return [
-        Stored(
-            1,
-            now_ms() - ago * MINUTE,
-            ReadingSet.of([Reading(name, 100 - ago, {}, Kind.COUNTER, 32)]),
-        )
-        for ago in (1, 0)
-    ]
+    stored = []
+    for ago in (1, 0):
+        readings = ReadingSet.of([Reading(name, 100 - ago, {}, Kind.COUNTER, 32)])
+        stored.append(Stored(1, now_ms() - ago * MINUTE, readings))
+    return stored
 
 
 def now_ms() -> int:

@@ -1,4 +1,4 @@
-"""The style sheet's colours: only tokens, each readable on each ground it is used on."""
+"""The colours of the style sheet: only variables, each with enough contrast on each background."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CSS = resources.files("poller.web").joinpath("static/overview.css").read_text()
 TOKEN = re.compile(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\);")
 TOKENS = {name: {"light": light, "dark": dark} for name, light, dark in TOKEN.findall(CSS)}
 #: WCAG 2.2: 4.5 for text, 3 for the edge of a control.
-LEAST = dict.fromkeys(("ink", "muted", "link", "ok", "late", "failing", "unknown"), 4.5) | {
+MINIMUM = dict.fromkeys(("ink", "muted", "link", "ok", "late", "failing", "unknown"), 4.5) | {
     "border": 3.0
 }
 
@@ -27,8 +27,8 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_the_measure_is_right() -> None:
-    """Black on white is 21, and the published figure of our ink is reached."""
+def test_the_contrast_formula_is_right() -> None:
+    """Black on white is 21, and the text colour reaches 16.5."""
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast(TOKENS["ink"]["light"], TOKENS["ground"]["light"]) == pytest.approx(
         16.5, abs=0.1
@@ -37,19 +37,19 @@ def test_the_measure_is_right() -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("ground", ["ground", "surface", "hover"])
-@pytest.mark.parametrize("name", LEAST)
-def test_every_colour_is_readable_on_every_ground(name: str, ground: str, theme: str) -> None:
-    """In both themes, also on the row under the pointer."""
-    assert contrast(TOKENS[name][theme], TOKENS[ground][theme]) >= LEAST[name]
+@pytest.mark.parametrize("name", MINIMUM)
+def test_every_colour_is_readable_on_every_background(name: str, ground: str, theme: str) -> None:
+    """In both themes, and on the row under the pointer."""
+    assert contrast(TOKENS[name][theme], TOKENS[ground][theme]) >= MINIMUM[name]
 
 
-def test_no_colour_stands_outside_the_tokens() -> None:
-    """One place to change a colour, and nothing that escapes the contrast test."""
+def test_every_colour_is_a_variable() -> None:
+    """A colour outside the variables would escape the contrast test."""
     rest = TOKEN.sub("", CSS)
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(", rest)
 
 
-def test_the_style_fetches_nothing() -> None:
-    """No import, no font, no image from anywhere."""
+def test_the_style_sheet_fetches_nothing() -> None:
+    """There is no import, font or image."""
     assert "url(" not in CSS
     assert "@import" not in CSS

@@ -1,4 +1,4 @@
-"""Themes, narrow screens, the keyboard, and life without scripts."""
+"""The overview on screens: themes, narrow screens, keyboard, and without scripts."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ LONG = dataclasses.replace(
 )
 
 
-def test_light_and_dark_look_different_and_the_choice_stays(open_page) -> None:
-    """A click changes the theme at once, a reload keeps it, and `system` follows the system."""
+def test_the_theme_changes_and_a_reload_keeps_it(open_page) -> None:
+    """A click changes the theme at once, and `system` follows the system."""
     page = open_page(color_scheme="light")
     light = page.screenshot()
-    ground = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
     page.get_by_role("link", name="dark").click()
-    assert page.evaluate(ground) == "rgb(14, 19, 24)"
+    assert page.evaluate(background) == "rgb(14, 19, 24)"
     assert page.screenshot() != light
     page.reload()
-    assert page.evaluate(ground) == "rgb(14, 19, 24)"
+    assert page.evaluate(background) == "rgb(14, 19, 24)"
     page.get_by_role("link", name="system").click()
     page.emulate_media(color_scheme="dark")
-    assert page.evaluate(ground) == "rgb(14, 19, 24)"
+    assert page.evaluate(background) == "rgb(14, 19, 24)"
     page.emulate_media(color_scheme="light")
-    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
 
 
 @pytest.mark.parametrize("width", [320, 375, 720, 721, 1000, 1280])
@@ -45,16 +45,16 @@ def test_light_and_dark_look_different_and_the_choice_stays(open_page) -> None:
     [fleet.FAILING, fleet.EMPTY, fleet.NO_WORKERS, fleet.UNROUTABLE, LONG],
     ids=["failing", "empty", "idle", "unroutable", "long"],
 )
-def test_nothing_needs_sideways_scrolling(site, open_page, width: int, overview: Overview) -> None:
-    """From a phone to a desk, with the longest texts a device can give."""
-    site.shows = overview
+def test_nothing_scrolls_sideways(site, open_page, width: int, overview: Overview) -> None:
+    """From a phone to a desktop, with the longest texts of a device."""
+    site.overview = overview
     page = open_page(viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_on_a_phone_rows_are_cards(site, open_page) -> None:
-    """Device and cause come first, the message takes the whole width, and labels replace the headings."""
-    site.shows = fleet.FAILING
+    """Device and cause come first, the message has the whole width, labels replace headings."""
+    site.overview = fleet.FAILING
     page = open_page(viewport={"width": 320, "height": 800})
     row = page.locator('[data-table="errors"] tbody tr').first
     boxes = {
@@ -68,8 +68,8 @@ def test_on_a_phone_rows_are_cards(site, open_page) -> None:
     assert "Memory" in label.evaluate("e => getComputedStyle(e, '::before').content")
 
 
-def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_page) -> None:
-    """The first stop is the skip link, it leads to the content, and every stop has a visible ring."""
+def test_the_keyboard_reaches_every_control(open_page) -> None:
+    """The first stop is the skip link to the content, and every stop has a visible outline."""
     page = open_page()
     expect(page.locator("#pause")).to_be_visible()
     page.keyboard.press("Tab")
@@ -102,19 +102,19 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_page) -> Non
 
 
 def test_every_control_is_large_enough(open_page) -> None:
-    """At least 24 by 24 pixels, and 44 high under a finger."""
-    for wishes, least in (({}, 24), ({"has_touch": True, "is_mobile": True}, 44)):
-        page = open_page(**wishes)
+    """At least 24 by 24 pixels, and 44 high on a touch screen."""
+    for options, minimum in (({}, 24), ({"has_touch": True, "is_mobile": True}, 44)):
+        page = open_page(**options)
         expect(page.locator("#pause")).to_be_visible()
         for control in page.locator("header button, header a").all():
             box = control.bounding_box()
-            assert box["height"] >= least, control.inner_text()
+            assert box["height"] >= minimum, control.inner_text()
             assert box["width"] >= 24
 
 
-def test_without_scripts_everything_is_there_but_stands_still(site, open_page) -> None:
-    """All numbers, tables and plots, an honest word about it, and reloading on request."""
-    site.shows = fleet.FAILING
+def test_without_scripts_the_page_is_complete(site, open_page) -> None:
+    """The page has all numbers, tables and plots, says that it is not live, and offers a reload."""
+    site.overview = fleet.FAILING
     page = open_page(java_script_enabled=False)
     expect(page.locator('[data-cell="failing"]')).to_have_text("41")
     expect(page.locator('[data-table="errors"] tbody tr')).to_have_count(12)
@@ -127,8 +127,8 @@ def test_without_scripts_everything_is_there_but_stands_still(site, open_page) -
     expect(page.locator(".still")).to_contain_text("It reloads every 30 s.")
 
 
-def test_a_screen_reader_hears_the_sentence_not_every_number(site, open_page) -> None:
-    """There is one polite region, and it carries the verdict."""
+def test_a_screen_reader_announces_only_the_health_sentence(site, open_page) -> None:
+    """There is one live region, with the verdict."""
     page = open_page()
     expect(page.get_by_role("status")).to_have_text(
         "All 98,204 targets answer. Polling is on time."
@@ -137,27 +137,25 @@ def test_a_screen_reader_hears_the_sentence_not_every_number(site, open_page) ->
 
 
 def test_the_page_stays_small(site, open_page) -> None:
-    """A full page of errors and workers is below the 1,500 nodes we allow ourselves."""
-    site.shows = dataclasses.replace(
+    """A page full of errors and workers has fewer than 1,500 nodes."""
+    site.overview = dataclasses.replace(
         fleet.FAILING, workers=tuple(fleet.worker(n) for n in range(50))
     )
     page = open_page()
     assert page.evaluate("document.querySelectorAll('*').length") < 1500
 
 
-def test_a_queue_without_a_worker_comes_first_with_its_reason_and_goes_when_it_has_one(
-    site, open_page
-) -> None:
-    """The table is there only while it has something to say."""
+def test_unroutable_queues_are_shown_with_their_reason_while_there_are_any(site, open_page) -> None:
+    """The table is hidden while it has no rows."""
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
     table = page.locator('[data-table="unroutable"]')
     expect(table).to_be_hidden()
-    site.shows = fleet.UNROUTABLE
+    site.overview = fleet.UNROUTABLE
     expect(table.locator("tbody tr")).to_have_count(2)
     expect(table).to_be_visible()
     expect(table.locator(".message").nth(1)).to_have_text(
         "needs tag zone=lab; 5 workers live, none has it"
     )
-    site.shows = fleet.HEALTHY
+    site.overview = fleet.HEALTHY
     expect(table).to_be_hidden()

@@ -1,4 +1,4 @@
-"""The sentence that is read first."""
+"""The health sentences, their tone and the tab title."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from poller.presentation.health import Tone
         (
             fleet.FAILING,
             Tone.FAILING,
-            "41 of 98,204 targets failing. 12 need a person (poller deadletter list). Polling is on time.",
+            "41 of 98,204 targets failing. 12 need a person (poller deadletter list). "
+            "Polling is on time.",
             "(41) poller",
         ),
         (fleet.NO_LEADER, Tone.FAILING, "No leader: nothing is being scheduled.", "(!) poller"),
@@ -32,31 +33,29 @@ from poller.presentation.health import Tone
         (fleet.EMPTY, Tone.UNKNOWN, "Nothing to poll yet. Three ways to begin:", "poller"),
     ],
 )
-def test_the_sentence_names_what_matters_most(
-    overview: Overview, tone: Tone, text: str, title: str
-) -> None:
-    """Each way of being well or ill has its own sentence, tone and tab title."""
+def test_the_verdict_of_each_state(overview: Overview, tone: Tone, text: str, title: str) -> None:
+    """Each state of the fleet has its own sentence, tone and tab title."""
     verdict = health.judge(overview)
     assert (verdict.tone, verdict.text, verdict.title) == (tone, text, title)
 
 
 def test_a_late_fleet_is_not_called_on_time() -> None:
-    """Overdue targets and the p99 are said in numbers."""
+    """The sentence has the overdue targets and the p99 lateness."""
     verdict = health.judge(fleet.LATE)
     assert verdict.tone is Tone.LATE
     assert "Polling is late: 4,310 overdue, one in a hundred starts 12.4 s late." in verdict.text
 
 
 def test_a_stop_does_not_hide_failing_targets() -> None:
-    """Without a leader the failing targets are still counted, and good news is left out."""
+    """Without a leader the failing targets are still counted; lateness is left out."""
     verdict = health.judge(dataclasses.replace(fleet.FAILING, leader=None))
     failing = "41 of 98,204 targets failing. 12 need a person (poller deadletter list)."
     assert verdict.text == f"No leader: nothing is being scheduled. {failing}"
     assert verdict.alarm
 
 
-def test_workers_that_only_died_do_not_count_as_running() -> None:
-    """A worker killed without a good-bye stays listed, but nothing is being polled by it."""
+def test_lost_workers_do_not_count_as_running() -> None:
+    """A killed worker stays listed, but polls nothing."""
     silent = tuple(fleet.worker(n, seen_ms=fleet.NOW_MS - 60_000) for n in (1, 2))
     assert (
         "No worker is running"
@@ -64,24 +63,24 @@ def test_workers_that_only_died_do_not_count_as_running() -> None:
     )
 
 
-def test_one_lost_worker_of_many_is_said() -> None:
-    """A lost worker turns the sentence to late before anything is overdue."""
+def test_a_lost_worker_is_counted() -> None:
+    """The tone is late before any target is overdue."""
     workers = (*fleet.HEALTHY.workers, fleet.worker(9, seen_ms=fleet.NOW_MS - 60_000))
     verdict = health.judge(dataclasses.replace(fleet.HEALTHY, workers=workers))
     assert verdict.tone is Tone.LATE
     assert "1 of 5 workers lost." in verdict.text
 
 
-def test_results_that_cannot_be_written_are_said() -> None:
-    """Polling goes on without a database, and looks healthy otherwise."""
+def test_unwritten_results_are_counted() -> None:
+    """Polling continues without a database, and looks healthy otherwise."""
     workers = (fleet.worker(1, spool_waiting=640), fleet.worker(2, spool_waiting=360))
     verdict = health.judge(dataclasses.replace(fleet.HEALTHY, workers=workers))
     assert verdict.tone is Tone.LATE
     assert "1,000 results cannot be written: a database or sink does not answer." in verdict.text
 
 
-def test_targets_before_their_first_poll_are_no_good_news() -> None:
-    """An unpolled fleet is unknown, and nobody claims that it is on time."""
+def test_a_fleet_before_its_first_poll_is_unknown() -> None:
+    """The sentence does not say that polling is on time."""
     fresh = dataclasses.replace(
         fleet.HEALTHY, states={State.UNKNOWN: 98_204}, lateness=fleet.EMPTY.lateness, overdue=0
     )
@@ -89,8 +88,8 @@ def test_targets_before_their_first_poll_are_no_good_news() -> None:
     assert (verdict.tone, verdict.text) == (Tone.UNKNOWN, "None of 98,204 targets polled yet.")
 
 
-def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
-    """A plugin that only some host has, a tag no worker carries: never just silence."""
+def test_unserved_targets_are_counted_with_the_missing_need() -> None:
+    """The need is a collector or a tag that no running worker has."""
     waiting = dataclasses.replace(
         fleet.HEALTHY,
         loads=[
@@ -112,31 +111,30 @@ def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
         (
             12,
             3,
-            "Polling is late: 3 targets overdue by more than two of their intervals, 12 overdue in all.",
+            "Polling is late: 3 targets overdue by more than two of their intervals, "
+            "12 overdue in all.",
         ),
     ],
 )
-def test_a_single_target_that_waits_for_several_intervals_is_not_on_time(
-    overdue: int, long: int, text: str
-) -> None:
-    """However small its share of the fleet is."""
+def test_one_long_overdue_target_makes_polling_late(overdue: int, long: int, text: str) -> None:
+    """The share of such targets does not matter."""
     stuck = dataclasses.replace(fleet.HEALTHY, overdue=overdue, long_overdue=long)
     verdict = health.judge(stuck)
     assert verdict.tone is Tone.LATE
     assert verdict.text == f"All 98,204 targets answer. {text}"
 
 
-def test_a_shortage_of_workers_is_put_in_figures() -> None:
-    """By what a worker must have; the worst three by name, the others by number."""
+def test_a_shortage_of_workers_has_its_factor() -> None:
+    """The worst three queues are named by their needs, the others are counted."""
     loads = [Load(f"poll.c{n};zone=dmz", 9, 9, 9, 2.0, 1.0, 1, 1.0 + n / 2) for n in range(1, 6)]
     text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
     assert "Polling with collector c5 and tag zone=dmz needs 3.5 times the workers." in text
     assert "c2" not in text
-    assert "2 other queues need more, too." in text
+    assert "2 other queues also need more workers." in text
 
 
 def test_a_queue_that_keeps_up_is_not_mentioned() -> None:
-    """A shortage of 0 is none, and unknown is not said to be one."""
+    """Neither is a queue whose shortage is unknown."""
     loads = [
         Load("poll.snmp", 9, 0, 0, 2.0, 2.0, 1, 0.0),
         Load("poll.x", 9, 9, 9, 2.0, 0.0, 1, None),
@@ -147,8 +145,8 @@ def test_a_queue_that_keeps_up_is_not_mentioned() -> None:
     )
 
 
-def test_every_unroutable_queue_is_listed_with_its_reason() -> None:
-    """The ones with the most targets first; workers that died do not count as live."""
+def test_every_unroutable_queue_has_its_reason() -> None:
+    """The largest queue comes first; lost workers do not count as live."""
     lost = fleet.worker(9, seen_ms=fleet.NOW_MS - 60_000, tags={"zone": "lab"})
     found = health.unroutable(
         dataclasses.replace(fleet.UNROUTABLE, workers=(*fleet.UNROUTABLE.workers, lost))
@@ -160,31 +158,31 @@ def test_every_unroutable_queue_is_listed_with_its_reason() -> None:
     assert found[0].reason == "needs tag zone=lab; 5 workers live, none has it"
 
 
-def test_namesakes_are_counted_while_they_run() -> None:
-    """Celery's own tools would take them for one."""
+def test_duplicate_names_are_those_of_running_workers() -> None:
+    """Celery's own tools mix up workers of one name."""
     assert health.duplicate_names(fleet.HEALTHY) == {}
     assert health.duplicate_names(fleet.UNROUTABLE) == {"celery@poll-4": 2}
 
 
-def test_many_queues_nobody_serves_are_counted_not_recited() -> None:
-    """The sentence stays readable."""
+def test_of_many_unserved_queues_three_are_named() -> None:
+    """The targets of the other queues are counted."""
     loads = [Load(f"poll.c{n}", n, 0, 0, 1.0, 0.0, 0, 0.0) for n in range(1, 7)]
     text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
     assert "6 targets wait: no running worker has collector c6." in text
     assert "c3" not in text
-    assert "So do 6 targets of 3 other queues." in text
+    assert "6 targets of 3 other queues wait as well." in text
 
 
-def test_queues_that_lack_the_same_are_one_sentence() -> None:
-    """One missing worker is said once, however many collectors wait for it."""
+def test_queues_with_the_same_missing_need_are_one_sentence() -> None:
+    """The targets of both queues are added up."""
     loads = [fleet.load(f"poll.{name};zone=lab", due=2, workers=0) for name in ("snmp", "routeros")]
     text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
     assert "4 targets wait: no running worker has tag zone=lab." in text
     assert text.count("zone=lab") == 1
 
 
-def test_a_fleet_that_was_cleared_is_neither_answering_nor_on_time() -> None:
-    """All that can be said of no target is that there is none."""
+def test_a_fleet_without_targets_is_neither_answering_nor_on_time() -> None:
+    """All targets were removed after polls."""
     cleared = dataclasses.replace(fleet.HEALTHY, targets=0, states={}, due=0, overdue=0)
     assert (health.judge(cleared).tone, health.judge(cleared).text) == (
         Tone.UNKNOWN,
@@ -201,14 +199,17 @@ def test_a_fleet_that_was_cleared_is_neither_answering_nor_on_time() -> None:
     ],
 )
 def test_a_fleet_of_one_is_singular(states: dict[State, int], text: str) -> None:
-    """Most people begin with one."""
+    """The sentence for one target has no number."""
     lone = dataclasses.replace(fleet.HEALTHY, targets=1, overdue=0, states=states)
     assert health.judge(lone).text.startswith(text)
 
 
-def test_a_dark_site_is_one_sentence() -> None:
-    """Not two thousand devices."""
+def test_dark_sites_are_one_sentence() -> None:
+    """The sentence names the dark sites and counts the targets that wait."""
     dark = dataclasses.replace(fleet.HEALTHY, held=1_997, dark={"west": 1, "east": 2})
     verdict = health.judge(dark)
     assert verdict.tone is Tone.FAILING
-    assert "Sites west, east are dark: 1,997 targets wait while a few are asked." in verdict.text
+    assert (
+        "Sites west, east are dark: 1,997 targets wait while a few canaries are polled."
+        in verdict.text
+    )

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers, durations and instants as texts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from poller.presentation import formatting
     ("number", "text"),
     [(0, "0"), (9_999, "9,999"), (12_345, "12.3 k"), (999_960, "1 M"), (4_812_034, "4.81 M")],
 )
-def test_counts_are_exact_until_they_are_long(number: int, text: str) -> None:
-    """Four digits are read as they are; more are scaled to three significant ones."""
+def test_counts_are_exact_up_to_four_digits(number: int, text: str) -> None:
+    """Larger counts have three significant digits and a unit."""
     assert formatting.count(number) == text
 
 
@@ -33,7 +33,7 @@ def test_counts_are_exact_until_they_are_long(number: int, text: str) -> None:
         (1_047_600_000, "12 d 3 h"),
     ],
 )
-def test_durations_use_the_unit_that_fits(ms: float, text: str) -> None:
+def test_durations_have_fitting_units(ms: float, text: str) -> None:
     """A duration never shows 60 of a smaller unit."""
     assert formatting.duration(ms) == text
 
@@ -48,13 +48,13 @@ def test_durations_use_the_unit_that_fits(ms: float, text: str) -> None:
         (1, 0, "–"),
     ],
 )
-def test_a_share_never_rounds_trouble_away(part: int, whole: int, text: str) -> None:
-    """Only all is 100 %, only none is 0 %, and a share of nothing was not measured."""
+def test_a_share_is_never_rounded_to_all_or_none(part: int, whole: int, text: str) -> None:
+    """Only the whole is 100 % and only nothing is 0 %; a share of nothing is a dash."""
     assert formatting.share(part, whole) == text
 
 
 def test_memory_is_counted_in_powers_of_1024() -> None:
-    """Memory is said in MiB and GiB, never in KB."""
+    """The units are MiB and GiB."""
     assert [formatting.size(n) for n in (512, 195_000_000, 3_435_973_837)] == [
         "512 B",
         "186 MiB",
@@ -62,8 +62,8 @@ def test_memory_is_counted_in_powers_of_1024() -> None:
     ]
 
 
-def test_rates_carry_their_unit() -> None:
-    """A rate is scaled like a count."""
+def test_rates_have_a_unit() -> None:
+    """A rate is scaled as a count is."""
     assert [formatting.rate(r) for r in (0, 0.25, 12.34, 1637.4)] == [
         "0 /s",
         "0.25 /s",
@@ -73,11 +73,11 @@ def test_rates_carry_their_unit() -> None:
 
 
 def test_an_instant_is_utc_to_the_second() -> None:
-    """Instants leave in RFC 3339."""
+    """The format is RFC 3339."""
     assert formatting.instant(1_794_874_392_999) == "2026-11-17T00:13:12Z"
 
 
 @given(st.floats(min_value=0.01, max_value=999.4))
 def test_three_digits_lose_less_than_one_percent(number: float) -> None:
-    """What is shown is within rounding of what was meant."""
+    """The text is within rounding of the number."""
     assert abs(float(formatting.significant(number)) - number) <= max(0.005, number * 0.00501)

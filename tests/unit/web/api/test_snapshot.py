@@ -1,4 +1,4 @@
-"""One look per second, however many look on."""
+"""Snapshots: one read of the board per second for any number of viewers."""
 
 from __future__ import annotations
 
@@ -33,43 +33,43 @@ class Clock:
 
 
 def test_many_viewers_cost_one_read() -> None:
-    """A hundred simultaneous questions are one question to the board."""
+    """A hundred simultaneous requests cause one read of the board."""
     read = Reader()
 
-    async def look() -> None:
+    async def get_all() -> None:
         snapshots = Snapshots(read, Clock())
         await asyncio.gather(*(snapshots.get() for _ in range(100)))
 
-    asyncio.run(look())
+    asyncio.run(get_all())
     assert read.calls == 1
 
 
-def test_a_second_later_it_is_read_again() -> None:
-    """A snapshot is kept for less than a second more than a second."""
+def test_the_board_is_read_again_after_a_second() -> None:
+    """A snapshot expires after one second."""
     read, clock = Reader(), Clock()
 
-    async def look() -> None:
+    async def get_all() -> None:
         snapshots = Snapshots(read, clock)
         for clock.now in (0.0, 0.99, 1.0, 1.5):
             await snapshots.get()
 
-    asyncio.run(look())
+    asyncio.run(get_all())
     assert read.calls == 2
 
 
-def test_trouble_keeps_the_last_numbers_and_names_itself() -> None:
-    """A store that does not answer is told, not thrown, and it is asked again a second later."""
+def test_an_error_keeps_the_last_overview() -> None:
+    """An error of the store is in the snapshot, and the store is read again a second later."""
     read, clock = Reader(), Clock()
 
-    async def look() -> list[tuple[bool, str]]:
+    async def get_all() -> list[tuple[bool, str]]:
         snapshots = Snapshots(read, clock)
-        seen = []
+        snapshots_seen = []
         for clock.now, read.broken in ((0.0, False), (1.0, True), (2.0, False)):
             snapshot = await snapshots.get()
-            seen.append((snapshot.overview is fleet.HEALTHY, snapshot.trouble))
-        return seen
+            snapshots_seen.append((snapshot.overview is fleet.HEALTHY, snapshot.error))
+        return snapshots_seen
 
-    assert asyncio.run(look()) == [
+    assert asyncio.run(get_all()) == [
         (True, ""),
         (True, "cannot use Redis (ConnectionError)"),
         (True, ""),

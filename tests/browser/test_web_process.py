@@ -1,4 +1,4 @@
-"""The web process as it is really started: its own command, real stores, real signals."""
+"""The web process: the real command, real stores and real signals."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Web:
         pytest.fail("the web process did not answer")
 
     def stop(self) -> float:
-        began = time.monotonic()
+        started = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=10)
-        return time.monotonic() - began
+        return time.monotonic() - started
 
 
 def free_port() -> int:
@@ -68,8 +68,8 @@ def web(tmp_path: Path, valkey_url: str) -> Iterator[Web]:
     made.stop()
 
 
-def test_it_serves_the_real_stores(web: Web) -> None:
-    """Ready means that SQL and Redis were asked, and an empty board is a first run."""
+def test_the_process_serves_the_real_stores(web: Web) -> None:
+    """The process is ready when SQL and Redis answer; an empty board is a first run."""
     assert httpx.get(f"{web.url}/readyz").json() == {
         "status": "ready",
         "sql": "ok",
@@ -83,8 +83,8 @@ def test_it_serves_the_real_stores(web: Web) -> None:
     assert "poller_up 1.0" in httpx.get(f"{web.url}/metrics").text
 
 
-def test_the_stream_is_a_stream(web: Web) -> None:
-    """The first frame comes at once, uncompressed and unbuffered, the next about a second later."""
+def test_the_stream_is_not_buffered(web: Web) -> None:
+    """The first frame arrives at once, uncompressed; the next about a second later."""
     with httpx.stream(
         "GET", f"{web.url}/api/stream", headers={"Accept-Encoding": "gzip"}
     ) as answer:
@@ -105,15 +105,15 @@ def test_the_stream_is_a_stream(web: Web) -> None:
     assert second - first < 3
 
 
-def test_an_open_stream_does_not_hold_up_a_stop(web: Web) -> None:
-    """SIGTERM ends the process within the time its supervisor gives it, page open or not."""
+def test_an_open_stream_does_not_delay_a_stop(web: Web) -> None:
+    """SIGTERM ends the process within 1.5 seconds while a page is open."""
     with httpx.stream("GET", f"{web.url}/api/stream") as answer:
         next(answer.iter_lines())
         assert web.stop() < 1.5
 
 
-def test_a_dead_redis_is_named_and_the_page_still_answers(tmp_path: Path) -> None:
-    """Without Redis the process starts, is alive, is not ready, and says why; no password is told."""
+def test_the_process_serves_without_redis(tmp_path: Path) -> None:
+    """The process is alive but not ready, and the error has no password."""
     web = Web(tmp_path, f"redis://user:hunter2@127.0.0.1:{free_port()}/0", free_port())
     web.wait()
     try:
@@ -124,20 +124,20 @@ def test_a_dead_redis_is_named_and_the_page_still_answers(tmp_path: Path) -> Non
     assert ready.status_code == 503
     assert (ready.json()["sql"], ready.json()["leader"]) == ("ok", "unknown")
     assert "cannot use Redis" in ready.json()["redis"]
-    assert "Cannot see the board: cannot use Redis" in page.text
+    assert "Cannot read the board: cannot use Redis" in page.text
     assert "hunter2" not in ready.text + page.text
 
 
-def test_a_port_that_was_asked_for_is_not_replaced() -> None:
-    """Taken is an error that names the setting; only the default gives way to a free one."""
+def test_a_configured_port_is_not_replaced() -> None:
+    """A port in use is an error that names the setting."""
     with web_process.listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(errors.PortInUse, match=rf"web_port: 127\.0\.0\.1:{port} is in use"):
             web_process.listen("127.0.0.1", port)
 
 
-def test_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else on 8080 does not stop a first try."""
+def test_the_default_port_is_replaced_by_a_free_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program on port 8080 does not stop a first run."""
     with web_process.listen("127.0.0.1", 0) as taken:
         monkeypatch.setattr(web_process, "DEFAULT_PORT", taken.getsockname()[1])
         with web_process.listen("127.0.0.1", None) as other:
@@ -145,14 +145,14 @@ def test_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
             assert other.getsockname()[1] != taken.getsockname()[1]
 
 
-def test_an_address_that_is_not_ours_is_refused() -> None:
-    """A wrong bind address names the setting and the reason."""
+def test_a_foreign_bind_address_is_refused() -> None:
+    """The error names the setting and the reason."""
     with pytest.raises(errors.InvalidSetting, match=r"web_bind: cannot listen on 192\.0\.2\.1:0"):
         web_process.listen("192.0.2.1", 0)
 
 
-def test_a_mistake_in_the_settings_is_one_line(tmp_path: Path) -> None:
-    """No traceback for an operator: what is wrong, what to do, exit code 2."""
+def test_an_invalid_setting_is_one_line(tmp_path: Path) -> None:
+    """The error has no traceback, and the exit code is 2."""
     environment = {"POLLER_HOME": str(tmp_path), "POLLER_WEB_PORT": "80800"}
     done = subprocess.run(
         [sys.executable, "-m", "poller", "web"],

@@ -1,4 +1,4 @@
-"""Points to SVG: what is missing must look missing."""
+"""Samples to SVG: missing values look missing."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_the_axis_ends_at_a_round_number() -> None:
 
 
 @given(st.floats(min_value=1e-6, max_value=1e12))
-def test_the_axis_is_never_too_low_nor_wasteful(value: float) -> None:
-    """No value leaves the picture, and none is pressed below two fifths of it."""
+def test_the_axis_fits_every_value(value: float) -> None:
+    """No value leaves the picture, and the highest value fills at least two fifths."""
     assert value * (1 - 1e-6) <= plot.ceiling(value) <= value * 2.5000001
 
 
 def test_a_hole_breaks_the_line_and_is_shaded() -> None:
-    """Two stretches make two sub-paths, and the span between them is one rectangle."""
+    """Two stretches are two sub-paths, and the span between them is one rectangle."""
     line = Line("polls", samples(0, 1, 2, 6, 7, 8, 9))
     svg = plot.svg([line], SHOWN, 10, "words", plot.gaps(line.samples, SHOWN, TEN))
     (path,) = drawn(svg, "line")
@@ -52,40 +52,40 @@ def test_a_hole_breaks_the_line_and_is_shaded() -> None:
     assert (gap.get("x"), gap.get("width")) == ("30", "30")
 
 
-def test_a_lone_sample_is_a_dot() -> None:
-    """A zero-length stroke with a round cap; an unconnected sample does not vanish."""
+def test_a_single_sample_is_a_dot() -> None:
+    """The dot is a stroke of length zero with a round cap."""
     (path,) = drawn(plot.svg([Line("polls", samples(4))], SHOWN, 10, "words"), "line")
     assert path.get("d") == "M45 50h0"
 
 
-def test_what_was_not_measured_is_not_zero() -> None:
-    """A slice without a value is a hole like one that is missing."""
+def test_an_unmeasured_slice_is_not_zero() -> None:
+    """A slice without a value is a hole, as is a missing slice."""
     holed = [*samples(0, 1), Sample(2 * TEN, None), *samples(3, 4)]
-    assert [len(run) for run in plot.runs(holed, SHOWN)] == [2, 2]
+    assert [len(stretch) for stretch in plot.unbroken(holed, SHOWN)] == [2, 2]
 
 
-def test_the_slice_that_is_still_filling_is_left_out() -> None:
-    """The last point must not fall to the floor just because its ten seconds are not over."""
-    shown = plot.window(now_ms=103_500, span_ms=10 * TEN, slice_ms=TEN)
+def test_the_incomplete_slice_is_left_out() -> None:
+    """The last point does not fall because its ten seconds are not over."""
+    shown = plot.window_until(now_ms=103_500, span_ms=10 * TEN, slice_ms=TEN)
     assert shown == SHOWN
     assert [s.at_ms for s in plot.visible(samples(8, 9, 10), shown)] == [80_000, 90_000]
 
 
-def test_the_words_are_escaped() -> None:
-    """A sentence cannot break out of its attribute."""
+def test_the_description_is_escaped() -> None:
+    """A description cannot end its attribute."""
     svg = plot.svg([Line("polls", samples(1))], SHOWN, 10, '"><script>')
     assert ET.fromstring(svg).get("aria-label") == '"><script>'
 
 
-def test_no_colour_is_baked_in() -> None:
-    """Light and dark are the style sheet's business."""
+def test_the_picture_has_no_colours() -> None:
+    """Colours are in the style sheet, for both themes."""
     svg = plot.svg([Line("polls", samples(1, 2), filled=True)], SHOWN, 10, "words", [(0, TEN)])
     assert not [p for p in ET.fromstring(svg).iter() if {"fill", "stroke", "style"} & set(p.attrib)]
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, 10.0, 99.0])
 def test_every_point_stays_inside_the_picture(value: float) -> None:
-    """Even a value above the axis is drawn at its edge."""
+    """A value above the axis is drawn at its edge."""
     (path,) = drawn(
         plot.svg([Line("polls", samples(3, 4, value=value))], SHOWN, 10, "words"), "line"
     )
@@ -95,7 +95,7 @@ def test_every_point_stays_inside_the_picture(value: float) -> None:
 
 @given(st.sets(st.integers(0, 9)))
 def test_gaps_and_slices_cover_the_window_exactly(numbers: set[int]) -> None:
-    """Each slice of the window is either measured or inside a gap, never both and never neither."""
+    """Each slice of the window is either measured or inside a gap."""
     missing = plot.gaps(samples(*numbers), SHOWN, TEN)
     inside = {n for n in range(10) if any(start <= n * TEN < end for start, end in missing)}
     assert inside == set(range(10)) - numbers

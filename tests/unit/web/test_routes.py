@@ -1,0 +1,190 @@
+"""The routes that programs use: probes, API, static files, and the headers of all responses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import web_overviews as fleet
+
+from poller import errors
+from poller.domain.record.overview import Overview
+from poller.web.routes import SECURITY_HEADERS
+
+
+def unreadable() -> Overview:
+    raise errors.StoreUnavailable("cannot use Redis at 127.0.0.1:1/0", "ConnectionError")
+
+
+def test_a_process_can_be_alive_and_not_ready(create_client) -> None:
+    """The process answers although no store does."""
+    client = create_client(
+        unreadable, store_errors={"sql": "cannot use the database", "redis": "cannot use Redis"}
+    )
+    assert client.get("/healthz").json() == {"status": "ok"}
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json() == {
+        "status": "not ready",
+        "sql": "cannot use the database",
+        "redis": "cannot use Redis",
+        "leader": "unknown",
+    }
+
+
+@pytest.mark.parametrize(
+    ("overview", "leader"), [(fleet.HEALTHY, "present"), (fleet.NO_LEADER, "absent")]
+)
+def test_readyz_says_whether_there_is_a_leader(
+    create_client, overview: Overview, leader: str
+) -> None:
+    """A missing leader is in the body; the process can serve without a leader."""
+    response = create_client(overview).get("/readyz")
+    assert response.status_code == 200
+    assert response.json() == {"status": "ready", "sql": "ok", "redis": "ok", "leader": leader}
+
+
+def test_the_api_returns_the_overview(create_client) -> None:
+    """The document has a schema, UTC instants, and units in the names of its fields."""
+    response = create_client(fleet.FAILING).get("/api/overview").json()
+    assert response["schema"] == "poller.overview/1"
+    assert response["as_of"] == "2026-11-17T00:13:12Z"
+    assert response["health"] == {
+        "state": "failing",
+        "text": (
+            "41 of 98,204 targets failing. 12 need a person (poller deadletter list). "
+            "Polling is on time."
+        ),
+    }
+    assert response["targets"]["states"] == {
+        "ok": 98_100,
+        "degraded": 3,
+        "failing": 41,
+        "unknown": 60,
+    }
+    assert response["board"] == {
+        "due": 96_991,
+        "overdue": 12,
+        "long_overdue": 0,
+        "in_flight": 1_213,
+        "parked": 12,
+        "held": 0,
+    }
+    assert response["breakers"] == {"open": 29, "opened_by_hand": 2}
+    assert response["dead_letters"] == {"auth_failed": 9, "not_pollable": 3}
+    assert response["lateness_last_5_min"] == {
+        "polls": 490_912,
+        "p50_s": 0.012,
+        "p99_s": 0.086,
+        "max_s": 1.24,
+    }
+    assert response["leader"] == {
+        "name": "beat-1:4711",
+        "epoch": 7,
+        "since": "2026-11-16T22:01:01Z",
+    }
+    assert len(response["recent"]) == 83
+    assert response["errors"][0]["device"] == "ap-0412.west"
+    assert (response["workers"][0]["slots"], response["workers"][0]["last_poll"]) == (
+        256,
+        "2026-11-17T00:13:10Z",
+    )
+    assert response["workers"][0]["collectors"] == {
+        "snmp": "poller 0.1.0",
+        "routeros": "poller 0.1.0",
+    }
+
+
+def test_unmeasured_values_are_null_in_the_api(create_client) -> None:
+    """Without a poll there is no lateness, and without a leader no name."""
+    response = (
+        create_client(dataclasses.replace(fleet.EMPTY, targets=1)).get("/api/overview").json()
+    )
+    assert response["lateness_last_5_min"] == {
+        "polls": 0,
+        "p50_s": None,
+        "p99_s": None,
+        "max_s": None,
+    }
+    assert response["leader"] is None
+
+
+def test_the_api_names_a_store_that_does_not_answer(create_client) -> None:
+    """A program gets no old numbers, because it cannot see their age."""
+    response = create_client(unreadable).get("/api/overview")
+    assert response.status_code == 503
+    assert response.json() == {
+        "error": {"message": "cannot use Redis at 127.0.0.1:1/0 (ConnectionError)"}
+    }
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz", "/readyz", "/metrics", "/api/overview", "/nowhere"]
+)
+def test_every_response_has_the_security_headers(create_client, path: str) -> None:
+    """Also an error response. Only static files may be cached."""
+    response = create_client(fleet.HEALTHY).get(path)
+    assert {name: response.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("path", ["/", "/api/overview", "/api/stream", "/metrics"])
+def test_every_route_is_read_only(create_client, method: str, path: str) -> None:
+    """Methods that change something are refused."""
+    assert create_client(fleet.HEALTHY).request(method, path).status_code == 405
+
+
+def test_static_files_are_cached_forever(create_client) -> None:
+    """Every file of the page exists and has a media type; its name contains a hash."""
+    client = create_client(fleet.HEALTHY)
+    html = client.get("/").text
+    paths = [
+        word.split('"')[1]
+        for word in html.split()
+        if word.startswith(('href="static/', 'src="static/'))
+    ]
+    assert len(paths) == 3
+    for path in paths:
+        response = client.get(f"/{path}")
+        assert response.status_code == 200
+        assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        assert response.headers["Content-Type"].split(";")[0] in (
+            "text/css",
+            "text/javascript",
+            "image/svg+xml",
+        )
+
+
+@pytest.mark.parametrize(
+    "path", ["overview.css", "../app.py", "..%2fapp.py", "overview-000000000000.css"]
+)
+def test_no_other_file_is_served(create_client, path: str) -> None:
+    """Only the exact names exist; a path cannot leave the directory."""
+    assert create_client(fleet.HEALTHY).get(f"/static/{path}").status_code == 404
+
+
+def test_the_first_load_is_small(create_client) -> None:
+    """Page, style sheet, script and icon take at most 60 KB, compressed."""
+    client = create_client(fleet.FAILING)
+    page = client.get("/")
+    sizes = {"/": int(page.headers["Content-Length"])}
+    for word in page.text.split():
+        if word.startswith(('href="static/', 'src="static/')):
+            path = "/" + word.split('"')[1]
+            sizes[path] = int(client.get(path).headers["Content-Length"])
+    assert page.headers["Content-Encoding"] == "gzip"
+    assert len(sizes) <= 5  # the stream is the sixth request
+    assert sum(sizes.values()) <= 60_000
+    assert sizes["/"] <= 20_000
+    assert max(size for path, size in sizes.items() if path.endswith((".css", ".js"))) <= 12_000
+
+
+def test_the_api_gives_the_reason_for_an_unserved_queue(create_client) -> None:
+    """The reason is that of the page and of the command line."""
+    lab, acme = reversed(create_client(fleet.UNROUTABLE).get("/api/overview").json()["unserved"])
+    reason = "needs tag zone=lab; 5 workers live, none has it"
+    assert lab == {"name": "poll.snmp;zone=lab", "targets": 312, "reason": reason}
+    assert acme["reason"].endswith(
+        "the nearest, celery@poll-1, lacks collector acme-olt and tag zone=dmz"
+    )

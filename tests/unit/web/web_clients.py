@@ -1,0 +1,26 @@
+"""HTTP clients of the web application, with queries that a test chooses instead of the stores."""
+
+from __future__ import annotations
+
+import warnings
+
+import web_overviews as fleet
+
+from poller.domain.record.overview import Overview
+from poller.web.backend_queries import BackendQueries
+from poller.web.routes import create_app
+
+with warnings.catch_warnings():
+    # Starlette's test client wants a newer httpx than FastAPI requires.
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+
+def _healthy() -> Overview:
+    return fleet.HEALTHY
+
+
+def create(**queries: object) -> TestClient:
+    """A client of the application. The default queries are those of a healthy fleet."""
+    queries = {"overview": _healthy, "store_errors": dict} | queries
+    return TestClient(create_app(BackendQueries(**queries)))  # type: ignore[arg-type]
