@@ -24,7 +24,7 @@ from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.wire.usm_keys import Passwords
 from poller.domain.failures.outcome import Outcome
-from poller.sim.snmp.usm_agent import Asked, Authority
+from poller.sim.snmp.usm_agent import Authority, SecuredRequest
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.polls import open_files, polled
 from tests.unit.collectors.snmp_agent import GET, GET_BULK, Request, element, integer, octets
@@ -208,7 +208,7 @@ class Agent(asyncio.DatagramProtocol):
         if self.dice.random() < 0.01:
             self.authority.reboot(time.time() - self.dice.randrange(10_000))
         asked = self.authority.receive(data, time.time())
-        if not isinstance(asked, Asked):
+        if not isinstance(asked, SecuredRequest):
             return [asked] if asked else []
         rows, request_id, status = lie(snmp_agent.parse_pdu(asked.pdu), self.dice)
         pdu = snmp_agent.response_pdu(request_id, rows, status)

@@ -1,4 +1,4 @@
-"""A simulated fleet on loopback: SNMP agents and RouterOS API servers with believable counters and faults.
+"""A simulated fleet on loopback: SNMP agents and RouterOS API servers with plausible counters.
 
-It serves the demo, the tests and the benchmarks, and is never reachable from outside 127.0.0.0/8.
+The demo, the tests and the benchmarks use it. It is never reachable from outside 127.0.0.0/8.
 """

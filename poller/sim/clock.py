@@ -1,4 +1,4 @@
-"""What time is it for the simulated devices? The wall clock's, or that of one which stands still or runs faster."""
+"""The clock of the simulated devices: the wall clock, or a stopped, slower or faster one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from poller import errors
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The wall clock; or one that shows `at` now and runs `rate` times as fast: 0 stands still."""
+    """The wall clock if `at` is None, otherwise a clock that starts at `at` and runs at `rate`.
+
+    A rate of 1 is real time, a rate of 0 stops the clock.
+    """
 
     at: float | None = None
     rate: float = 1.0
@@ -29,9 +32,10 @@ class Clock:
 
 
 def frozen(at: float) -> Clock:
+    """Return a clock that always shows `at`, in seconds since the Unix epoch."""
     return Clock(at, rate=0.0)
 
 
 def running(rate: float) -> Clock:
-    """From now on, this many times as fast."""
+    """Return a clock that starts now and runs `rate` times as fast as the wall clock."""
     return Clock(time.time(), rate)

@@ -1,7 +1,7 @@
-"""How old is a device, and how much traffic did it see? Functions of its salt and the wall clock.
+"""The uptime and the traffic of a device, as functions of its salt and the clock.
 
-A counter is `rate * wave`: a wave is a strictly growing integral of a slowly varying activity, zero at
-boot. Because only the clock and the salt decide, a restarted simulator carries on where it stopped.
+A counter is `rate * wave`. A wave is the strictly growing integral of a slowly varying activity,
+and is zero at boot. Nothing is stored, so counters continue when the simulator restarts.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-EPOCH = 1_767_225_600.0  # 2026-01-01: every device was installed some time before
+EPOCH = 1_767_225_600.0  # 2026-01-01: every device was installed before
 DAY = 86_400.0
 
-# Period in seconds and amplitude (below 1, or a counter would run backwards) of the four waves.
+# Period in seconds and amplitude of the four waves. An amplitude below 1 keeps counters growing.
 WAVES = ((DAY, 0.55), (DAY / 4, 0.5), (3600.0, 0.45), (900.0, 0.4))
 UPTIME = len(WAVES)  # the fifth wave: seconds since boot
 
@@ -21,7 +21,7 @@ _SWING = tuple(amplitude * period / math.tau for period, amplitude in WAVES)
 
 
 class Life(NamedTuple):
-    """When a device was installed, how often it reboots by itself, and how busy it is."""
+    """When a device was installed, how often it reboots, and how much traffic it has."""
 
     installed_at: float
     reboot_every: float  # seconds; 0 for never
@@ -40,7 +40,7 @@ class Life(NamedTuple):
         return self.reboot_every - self.uptime(now) if self.reboot_every else None
 
     def waves(self, now: float) -> tuple[float, ...]:
-        """The four activity integrals since boot, then the uptime itself."""
+        """Return the four integrals of activity since boot, and the uptime."""
         age = now - self.installed_at
         up = age % self.reboot_every if self.reboot_every else age
         if up < 0.0:
@@ -59,7 +59,7 @@ class Life(NamedTuple):
 
 
 def life(salt: int, reboots: bool = False) -> Life:
-    """The life of the device with this salt; a device that reboots does so every two to five minutes."""
+    """Return the life of the device with this salt; with `reboots`, of 2 to 5 minutes each."""
     return Life(
         installed_at=EPOCH - DAY * (1 + salt % 60) - salt % 86_399,
         reboot_every=120.0 + salt % 181 if reboots else 0.0,

@@ -1,6 +1,6 @@
-"""Which devices does the simulated fleet have? A pure, deterministic description; nothing is opened here.
+"""The devices of the simulated fleet: a deterministic description. Nothing is opened here.
 
-Device n of a seed is the same whatever the size of the fleet, and the demo inventory is made from it.
+Device n of a seed is the same in a fleet of any size.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from poller.sim import hardware, routerboards
 
 COMMUNITY = "public"
 USERNAME = "poller"
-PASSWORD = "demo-only"  # noqa: S105  a demo value for devices that exist on loopback only
+PASSWORD = "demo-only"  # noqa: S105  a demo value, valid on loopback only
 OTHER_COMMUNITY = "changed-last-week"
-OTHER_PASSWORD = "changed-last-week"  # noqa: S105  what a device with the fault wrong_credentials really has
+OTHER_PASSWORD = "changed-last-week"  # noqa: S105  of a device with wrong_credentials
 
 SNMP_CREDENTIAL = "demo-snmp"
 ROUTEROS_CREDENTIAL = "demo-routeros"
-# Ready for poller.collectors.credentials.from_json, except that they are still objects.
+# As poller.collectors.credentials.from_json expects them, but not yet encoded as JSON.
 CREDENTIALS: Mapping[str, Mapping[str, str]] = {
     SNMP_CREDENTIAL: {"kind": "community", "community": COMMUNITY},
     ROUTEROS_CREDENTIAL: {"kind": "login", "username": USERNAME, "password": PASSWORD},
@@ -47,8 +47,8 @@ class Fault(enum.StrEnum):
     DOWN = "down"  # never answers
     SLOW = "slow"  # answers after half to one and a half times its delay
     LOSSY = "lossy"  # drops 30 % of the datagrams; stalls or resets connections
-    WRONG_CREDENTIALS = "wrong_credentials"  # its community or password is not the demo's
-    GARBAGE = "garbage"  # answers bytes that are not the protocol
+    WRONG_CREDENTIALS = "wrong_credentials"  # has another community or password than the demo
+    GARBAGE = "garbage"  # answers with bytes that are not the protocol
     REBOOT = "reboot"  # uptime and counters start over every few minutes
 
 
@@ -57,6 +57,8 @@ FAULTS = tuple(fault for fault in Fault if fault is not Fault.NONE)
 
 @dataclass(frozen=True, slots=True)
 class SimDevice:
+    """A simulated device. Its MAC addresses, age and traffic derive from its salt."""
+
     index: int
     name: str
     address: str
@@ -65,24 +67,24 @@ class SimDevice:
     fault: Fault
     model: str
     variant: int
-    salt: int  # what is personal about it (MAC addresses, age, traffic) comes from this number
+    salt: int
     slow_seconds: float = SLOW_SECONDS
-    idle_seconds: float = 0.0  # after which it ends a session in which nothing is said; 0: never
-    software: str = ""  # instead of what its model comes with
+    idle_seconds: float = 0.0  # an idle session is closed after this long; 0: never
+    software: str = ""  # version; empty for the default of its model
 
     @property
     def community(self) -> str:
-        """The community it really has."""
+        """The community that the device accepts."""
         return OTHER_COMMUNITY if self.fault is Fault.WRONG_CREDENTIALS else COMMUNITY
 
     @property
     def password(self) -> str:
-        """The password it really has."""
+        """The password that the device accepts."""
         return OTHER_PASSWORD if self.fault is Fault.WRONG_CREDENTIALS else PASSWORD
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> SimDevice:
-        """The inverse of `dataclasses.asdict`, after a journey through JSON."""
+        """Rebuild a device from `dataclasses.asdict`, also after a conversion to JSON and back."""
         return cls(
             **{**fields, "protocol": Protocol(fields["protocol"]), "fault": Fault(fields["fault"])},
         )
@@ -95,7 +97,7 @@ def devices(
     faulty_share: float = 0.1,
     slow_seconds: float = SLOW_SECONDS,
 ) -> list[SimDevice]:
-    """A fleet: protocols and faults are spread evenly, so even a small one has some of each.
+    """Return a fleet. Protocols and faults are spread evenly: even a small fleet has some of each.
 
     Raises InvalidInput for a count or share out of range.
     """
@@ -112,11 +114,15 @@ def devices(
 
 
 def laboratory(interfaces: int = 300, index: int = 0, seed: int = 1, version: int = 7) -> SimDevice:
-    """A router that has every menu, with so many interfaces, as RouterOS 7 or 6. Raises InvalidInput."""
-    fewest, most = routerboards.FEWEST_PORTS, routerboards.MOST_PORTS
-    if not fewest <= interfaces <= most:
+    """Return a router with every menu and this number of interfaces, as RouterOS 7 or 6.
+
+    Raises InvalidInput for a number out of range.
+    """
+    minimum = routerboards.FEWEST_PORTS
+    maximum = routerboards.MOST_PORTS
+    if not minimum <= interfaces <= maximum:
         raise errors.InvalidInput(
-            f"lab: {interfaces} interfaces are out of range", hint=f"give {fewest} to {most}"
+            f"lab: {interfaces} interfaces are out of range", hint=f"give {minimum} to {maximum}"
         )
     device = _device(index, seed, Protocol.ROUTEROS, Fault.NONE, SLOW_SECONDS)
     model = f"lab6-{interfaces}" if version == 6 else f"lab-{interfaces}"
@@ -126,12 +132,12 @@ def laboratory(interfaces: int = 300, index: int = 0, seed: int = 1, version: in
 def inventory(
     devices: Sequence[SimDevice], snmp_port: int, routeros_port: int, interval: str = "60s"
 ) -> list[dict[str, Any]]:
-    """The rows an operator would import to poll this fleet."""
+    """Return the inventory rows that an operator would import to poll this fleet."""
     return [_row(device, snmp_port, routeros_port, interval) for device in devices]
 
 
 def address(index: int) -> str:
-    """127.20.0.1 upwards, never ending in 0 or 255."""
+    """Return the address of the device at `index`: from 127.20.0.1 upwards, no .0 and no .255."""
     network, host = divmod(index, _HOSTS)
     return f"127.{FIRST_NETWORK + network // 256}.{network % 256}.{host + 1}"
 
@@ -153,7 +159,7 @@ def _check(count: int, snmp_share: float, faulty_share: float, slow_seconds: flo
 
 
 def _falls_on(index: int, share: float) -> bool:
-    """True for `share` of the indexes, as evenly as can be (rounded: 0.29 * 100 is 28.999...)."""
+    """Return True for `share` of the indexes, evenly spread. Rounds, as 0.29 * 100 is 28.999..."""
     return int(round((index + 1) * share, 6)) > int(round(index * share, 6))
 
 

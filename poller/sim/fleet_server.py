@@ -1,4 +1,4 @@
-"""Open the whole fleet in this process and serve it until told to stop."""
+"""Serve the whole fleet in this process until a signal stops it."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ STATUS_SECONDS = 10.0
 
 
 class Ports(NamedTuple):
-    """Where the fleet listens (on every device's own address), and in which process."""
+    """The ports of the fleet, on each device's own address, and the process that serves it."""
 
     snmp: int
     routeros: int
     pid: int
-    routeros_tls: int = 0  # api-ssl with a certificate that the authority in `ca_file` has signed
-    routeros_anonymous: int = 0  # api-ssl without one
+    routeros_tls: int = 0  # api-ssl with a certificate signed by the CA in `ca_file`
+    routeros_anonymous: int = 0  # api-ssl without a certificate
     ca_file: str = ""
 
 
 class TlsPorts(NamedTuple):
-    """Where api-ssl shall listen; 0 takes a free port."""
+    """The ports for api-ssl with and without a certificate. 0 takes a free port."""
 
     signed: int = 0
     anonymous: int = 0
 
 
 class Activity(NamedTuple):
-    """What was seen since the start; `connections` are those open now."""
+    """Totals since the start, and the connections that are open now."""
 
     datagrams: int
     replies: int
@@ -54,7 +54,7 @@ class Activity(NamedTuple):
 
 
 class Simulator:
-    """Both protocols of a fleet on the running loop."""
+    """The servers of a fleet, for both protocols, on the running loop."""
 
     def __init__(self, devices: Sequence[SimDevice], clock: Clock | None = None) -> None:
         self._snmp = SnmpServer(devices, clock=clock)
@@ -64,7 +64,7 @@ class Simulator:
     async def open(
         self, snmp_port: int = 0, routeros_port: int = 0, tls: TlsPorts | None = None
     ) -> Ports:
-        """Listen; port 0 takes a free one. Raises PortInUse, and then nothing is left open."""
+        """Listen on the ports; 0 takes a free port. Raises PortInUse and leaves nothing open."""
         try:
             with _naming("--snmp-port"):
                 snmp = self._snmp.open(snmp_port)
@@ -76,7 +76,7 @@ class Simulator:
             raise
 
     async def _open_tls(self, ports: Ports, tls: TlsPorts) -> Ports:
-        from poller.sim.routeros import certificates  # takes a while, and most fleets do without
+        from poller.sim.routeros import certificates  # slow to import, and rarely needed
 
         self._directory = tempfile.TemporaryDirectory(prefix="poller-sim-")
         directory = Path(self._directory.name)
@@ -92,20 +92,21 @@ class Simulator:
         )
 
     def darken(self, sites: Collection[str]) -> None:
-        """The uplinks of these sites are cut from now on; all others answer, also those that were dark before."""
+        """Cut the uplinks of these sites, and restore those of all other sites."""
         self._snmp.darken(sites)
         self.routeros.darken(sites)
 
     def set_clock(self, clock: Clock) -> None:
-        """All devices go by this clock from now on."""
+        """Use this clock for all devices."""
         self._snmp.clock = self.routeros.clock = clock
 
     def expect(self, address: str, accident: Accident) -> None:
-        """This is what happens to the router's next answers."""
+        """Schedule an accident for the next answers of a router. Raises InvalidInput."""
         self.routeros.router(address)
         self.routeros.accidents.expect(address, accident)
 
     def visits(self, address: str) -> Visits:
+        """Return the totals of a router. Raises InvalidInput."""
         return self.routeros.visits(address)
 
     def close(self) -> None:
@@ -127,7 +128,7 @@ class Simulator:
 
 @contextmanager
 def _naming(option: str) -> Iterator[None]:
-    """Of a port that cannot be had: which of ours it was."""
+    """Name the CLI option in the error of a port that cannot be opened."""
     try:
         yield
     except (errors.PortInUse, errors.InvalidInput) as error:
@@ -150,8 +151,8 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until the file descriptor `lifeline` reaches its end.
 
-    `ready` is called once with the ports, `status` every STATUS_SECONDS, `obey` with each line that comes on the
-    lifeline. Raises PortInUse.
+    `ready` is called once with the ports, `status` every STATUS_SECONDS, and `obey` with each line
+    from the lifeline. Raises PortInUse.
     """
     sockets.raise_file_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -171,7 +172,7 @@ async def _serve(
     stop = _stop_event()
     ports = await opening
     gc.collect()
-    gc.freeze()  # the fleet stays: do not look through it at every collection
+    gc.freeze()  # the fleet lives until the end: exclude it from garbage collection
     if lifeline is not None:
         _follow(lifeline, stop, functools.partial(obey, simulator) if obey else None)
     try:
@@ -185,14 +186,17 @@ async def _serve(
 
 
 def _stop_event() -> asyncio.Event:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     return stop
 
 
 def _follow(lifeline: int, stop: asyncio.Event, obey: Callable[[bytes], None] | None) -> None:
-    loop, waiting = asyncio.get_running_loop(), bytearray()
+    """Read lines from the lifeline; stop the server at its end."""
+    loop = asyncio.get_running_loop()
+    waiting = bytearray()
 
     def read() -> None:
         data = os.read(lifeline, 4096)

@@ -1,4 +1,4 @@
-"""What does a broken device send? Noise, a banner of another service, or a good reply cut short or bent."""
+"""The replies of a broken device: noise, the banner of another service, a damaged reply."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _BANNER = b"SSH-2.0-dropbear\r\n"
 
 
 def garble(reply: bytes, dice: random.Random) -> bytes:
-    """Bytes that are not the protocol, one way or another; never the reply itself."""
-    return dice.choice(_WAYS)(reply, dice)
+    """Return bytes that are not the protocol, and never the reply itself."""
+    return dice.choice(_GARBLERS)(reply, dice)
 
 
 def _noise(reply: bytes, dice: random.Random) -> bytes:
@@ -26,16 +26,16 @@ def _cut_short(reply: bytes, dice: random.Random) -> bytes:
 
 
 def _bent(reply: bytes, dice: random.Random) -> bytes:
-    """Every octet inverted: right length, wrong everything."""
+    """Invert every octet."""
     return bytes(octet ^ 0xFF for octet in reply)
 
 
 def _endless(reply: bytes, dice: random.Random) -> bytes:
-    """A length that promises four gigabytes."""
+    """Announce a length of four gigabytes."""
     return reply[:1] + b"\x84\xff\xff\xff\xff" + reply[2:]
 
 
-_WAYS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+_GARBLERS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     _noise,
     _banner,
     _cut_short,

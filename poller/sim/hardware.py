@@ -1,6 +1,6 @@
-"""What boxes exist, and which ports does one have? Pure description, shared by SNMP and RouterOS.
+"""The models of the fleet and their ports, for SNMP and RouterOS.
 
-Devices of one model and variant share one chassis, so whatever is made from it is made once.
+Devices of one model and variant share one chassis, so anything derived from it is made once.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ SNMP_MODELS = (
 
 ROUTEROS_MODELS = routerboards.MODELS
 
-# In no fleet unless asked for by name: the usual size of an if_mib poll, 165 variables.
+# Only available by name, in no fleet: a typical if_mib poll of 165 variables.
 BRANCH_4 = Model(
     "branch-4",
     "rt",
@@ -130,7 +130,7 @@ _LABORATORY_SOFTWARE = {"lab": "7.20.4", "lab6": "6.49.18"}
 
 @functools.cache
 def model(name: str) -> Model:
-    """The model of this name. Raises InvalidInput when there is none."""
+    """Return the model with this name. Raises InvalidInput."""
     if name in MODELS:
         return MODELS[name]
     found = _LABORATORY.fullmatch(name)
@@ -145,16 +145,19 @@ def model(name: str) -> Model:
 
 @functools.cache
 def chassis(name: str, variant: int, software: str = "") -> Chassis:
-    """The chassis of a model and variant: the same on every machine and in every run. It may run other software."""
+    """Return the chassis of a model and variant, the same in every run.
+
+    `software` is a version that replaces the default of the model.
+    """
     plan = model(name)
-    dice = random.Random(f"{name}/{variant}")  # noqa: S311  believable numbers, not secrets
+    dice = random.Random(f"{name}/{variant}")  # noqa: S311  plausible numbers, not secrets
     return Chassis(
         plan, software or plan.software[variant % len(plan.software)], tuple(_ports(plan, dice))
     )
 
 
 def first_mac(salt: int) -> int:
-    """The MAC address before a device's first: locally administered (02:...), with room for 256 ports."""
+    """Return the MAC address before the first of a device's 256. It is locally administered."""
     return 0x02 << 40 | (salt & 0xFFFF_FFFF) << 8
 
 

@@ -1,4 +1,4 @@
-"""What is a box made of? The nouns of the simulated hardware: ports, models, and what a model is set up to do."""
+"""The parts of simulated hardware: ports, models, and the size of their configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GBIT = 1_000 * MBIT
 
 
 class Kind(enum.StrEnum):
-    """What sort of interface it is; the value is RouterOS's word for it."""
+    """The kind of an interface; the value is the word of RouterOS."""
 
     ETHERNET = "ether"
     BRIDGE = "bridge"
@@ -32,7 +32,7 @@ class Kind(enum.StrEnum):
 
 
 class Feature(enum.StrEnum):
-    """What only some boxes have, by hardware or by package."""
+    """A feature that only some models have, by hardware or by package."""
 
     POE = "poe"
     SWITCH = "switch"
@@ -61,6 +61,8 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Port:
+    """A port of a chassis. Its counters grow with one of the waves of its device."""
+
     index: int
     name: str
     description: str
@@ -72,7 +74,7 @@ class Port:
     up: bool
     link_downs: int
     last_change_ticks: int
-    wave: int  # which of the device's waves its traffic follows
+    wave: int  # the index of the device's wave that its traffic follows
     rates: Rates
 
     @property
@@ -82,27 +84,27 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Ports of one sort: `names` and `descriptions` are format strings over the port number `n`."""
+    """Ports of one kind. `names` and `descriptions` are format strings over the port number `n`."""
 
     names: str
     count: int
     speed_bps: int
-    load: tuple[float, float]  # share of the speed, from and to
+    load: tuple[float, float]  # the lowest and the highest share of the speed
     aliases: tuple[str, ...]
     descriptions: str = ""
     kind: Kind = Kind.ETHERNET
-    down: float = 0.0  # share of the ports that nothing is plugged into
+    down: float = 0.0  # share of the ports without a cable
     first: int = 1
     mtu: int = 1500
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How many of each thing a router of this model has: rows of its menus."""
+    """The number of rows in the menus of a router of this model."""
 
     leases: int = 0
     connections: int = 0
-    rules: int = 0  # of each of the firewall's tables
+    rules: int = 0  # in each table of the firewall
     listed: int = 0  # entries of the address lists
     neighbors: int = 0
     routes: int = 0
@@ -110,7 +112,7 @@ class Setup:
     peers: int = 0  # BGP, each with BFD
     wireguards: int = 0
     ipsec: int = 0
-    watched: int = 0  # hosts netwatch looks after
+    watched: int = 0  # hosts of netwatch
     clients: int = 0  # of each radio
     caps: int = 0  # access points it controls
     containers: int = 0
@@ -120,13 +122,15 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Model:
+    """A model of the fleet; `weight` is its share among the models of its protocol."""
+
     name: str
-    prefix: str  # what a device of it is called: sw-..., rt-...
+    prefix: str  # of device names: sw-..., rt-...
     weight: int
     groups: tuple[Group, ...]
     software: tuple[str, ...]
     product: int = 0  # last arc of sysObjectID
-    max_message: int = 1472  # the largest SNMP message it makes
+    max_message: int = 1472  # the largest SNMP message that it sends
     board: str = ""
     architecture: str = ""
     cpu_count: int = 1
@@ -140,7 +144,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chassis:
-    """One of its kind: compared by identity, so that what is made from it can be kept under it."""
+    """A model with software and ports. Compared by identity, so that it can be a key of caches."""
 
     model: Model
     software: str
@@ -153,10 +157,10 @@ class Chassis:
 
 @functools.cache
 def version(software: str) -> tuple[int, ...]:
-    """Raises InvalidInput when it is none."""
+    """Return the parts of a RouterOS version. Raises InvalidInput."""
     parts = software.split(".")
     if not all(part.isascii() and part.isdecimal() for part in parts):
         raise errors.InvalidInput(
-            f'software: "{software}" is no version of RouterOS', hint="give one like 7.18.2"
+            f'software: "{software}" is not a version of RouterOS', hint="give one like 7.18.2"
         )
     return tuple(map(int, parts))

@@ -1,4 +1,4 @@
-"""Which RouterOS boxes exist, and the laboratory: a router that has everything, in the size one asks for."""
+"""The RouterOS models, and the laboratory router: every feature, with any number of interfaces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CPU_TEMPERATURE = ("cpu-temperature", "C", 52.0)
 _FAN_1 = ("fan1-speed", "RPM", 4120.0)
 _SOFTWARE = ("7.18.2", "7.20.4", "7.14.3", "6.49.18")
 
-FEWEST_PORTS = 40  # of a laboratory router: one of every kind, and some to count
+FEWEST_PORTS = 40  # of a laboratory router: it has ports of every kind
 MOST_PORTS = 4000
 
 MODELS = (
@@ -127,13 +127,11 @@ _SENSORS = (
     ("2pin-voltage", "V", 24.2),
 )
 _TUNNELS = (0.001, 0.02)
-_YOUNG = frozenset(
-    {Kind.WIFI, Kind.WIREGUARD, Kind.LOOPBACK}
-)  # interfaces that version 6 does not have
+_NOT_IN_VERSION_6 = frozenset({Kind.WIFI, Kind.WIREGUARD, Kind.LOOPBACK})
 
 
 def laboratory(name: str, ports: int, software: str) -> Model:
-    """A router with every feature and every menu filled, and this many interfaces."""
+    """Return a router with every feature, rows in every menu and this number of interfaces."""
     vlans = ports // 4
     possible = (
         Group("sfp-sfpplus{n}", 8, 10 * GBIT, (0.01, 0.2), ("peering", "backbone", ""), down=0.2),
@@ -161,7 +159,9 @@ def laboratory(name: str, ports: int, software: str) -> Model:
         Group("wireguard{n}", 1, GBIT, _TUNNELS, ("road warriors",), kind=Kind.WIREGUARD, mtu=1420),
     )
     special = tuple(
-        group for group in possible if software.startswith("7") or group.kind not in _YOUNG
+        group
+        for group in possible
+        if software.startswith("7") or group.kind not in _NOT_IN_VERSION_6
     )
     copper = Group(
         "ether{n}", ports - sum(g.count for g in special), GBIT, (0.001, 0.1), DESKS, down=0.3

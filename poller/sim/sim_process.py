@@ -1,6 +1,6 @@
-"""The simulated fleet in a child process, for tests and benchmarks: ready when entered, gone when left.
+"""The simulated fleet in a child process, for tests and benchmarks.
 
-The child ends when its standard input does, so it never outlives a parent that was killed.
+The child ends at the end of its standard input, so it never outlives a parent that was killed.
 """
 
 from __future__ import annotations
@@ -25,36 +25,39 @@ _STOP_SECONDS = 10.0
 
 
 class Running(Ports):
-    """The ports of a fleet in a child process, and ways to make its life hard. Each is done when it returns."""
+    """The ports of a fleet in a child process, and commands that inject faults.
+
+    Each command is complete when it returns.
+    """
 
     child: subprocess.Popen[str]
 
     def darken(self, *sites: str) -> None:
-        """These sites, and no others, fall silent; without a name, all answer again."""
+        """Cut these sites off, and restore all others. Without a site, all sites answer again."""
         self._order("darken", sites)
 
     def set_clock(self, at: float | None = None, rate: float = 1.0) -> None:
-        """The devices' clock shows `at` and runs `rate` times as fast (0: it stands); without `at`, the wall clock."""
+        """Set the devices' clock to `at`, running at `rate`; without `at`, to the wall clock."""
         self._order("set_clock", at, rate)
 
     def misbehave(self, address: str, mishap: Mishap, **fields: Any) -> None:
-        """What happens to the next answer of a router; the fields are those of `mishaps.Accident`."""
+        """Inject a fault into the next answer of a router. `fields` are those of `Accident`."""
         self._order("expect", address, dataclasses.asdict(Accident(mishap, **fields)))
 
     def behave(self, address: str) -> None:
-        """What was ordered for this router and has not happened yet will not."""
+        """Drop the faults of this router that have not happened yet."""
         self._order("forget", address)
 
     def kick(self, address: str) -> None:
-        """The router ends its sessions, politely."""
+        """Close the sessions of a router in an orderly way."""
         self._order("kick", address)
 
     def reboot(self, address: str) -> None:
-        """The router's sessions are reset, its uptime and its counters start over."""
+        """Reset the sessions of a router and restart its uptime and counters."""
         self._order("reboot", address)
 
     def visits(self, address: str) -> Visits:
-        """What the router has seen so far."""
+        """Return the totals of a router since the start."""
         return Visits(*self._order("visits", address))
 
     def _order(self, what: str, *arguments: Any) -> Any:
@@ -99,7 +102,9 @@ def simulated(
 def _start(child: subprocess.Popen[str], order: Mapping[str, Any]) -> Running:
     assert child.stdin is not None
     assert child.stdout is not None
-    with contextlib.suppress(BrokenPipeError):  # it died: the missing answer below says so
+    with contextlib.suppress(
+        BrokenPipeError
+    ):  # the child has ended: its missing answer is handled below
         child.stdin.write(json.dumps(order) + "\n")
         child.stdin.flush()
     answer = json.loads(child.stdout.readline() or "{}")
@@ -139,9 +144,10 @@ def _child() -> None:
 
 
 def _obey(simulator: Simulator, line: bytes) -> None:
-    said = json.loads(line)
+    request = json.loads(line)
     try:
-        answer = {"done": _ORDERS[said["order"]](simulator, *said["arguments"])}
+        result = _ORDERS[request["order"]](simulator, *request["arguments"])
+        answer = {"done": result}
     except errors.InvalidInput as error:
         answer = {"refused": error.message, "hint": error.hint}
     print(json.dumps(answer), flush=True)

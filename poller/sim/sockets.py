@@ -1,7 +1,6 @@
-"""One socket for all of 127.0.0.0/8: bound to the loopback device, so nothing from outside can reach it.
+"""One socket for all of 127.0.0.0/8, bound to the loopback device and unreachable from outside.
 
-Where the system refuses to bind to a device, there is one socket per address instead; the callers do
-not have to know.
+A system that refuses to bind to a device gets one socket for each address instead.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ from poller import errors
 LOOPBACK = "127."
 _SO_BINDTODEVICE = 25
 _LO = b"lo\0"
-BACKLOG = 4096  # a whole fleet may be dialled at once; a full queue costs the caller a second
+BACKLOG = 4096  # connections to a whole fleet at once; a full queue delays a client by a second
 _BUFFER = 4 << 20
 _ATTEMPTS = 20
 
 
 def raise_file_limit() -> None:
-    """Thousands of connections need thousands of descriptors: take all the system grants."""
+    """Raise the limit of open files to the maximum, for thousands of connections."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def open_udp(port: int, addresses: Iterable[str]) -> list[socket.socket]:
-    """Sockets that together receive for all the addresses on one port (0: a free one)."""
+    """Open UDP sockets for all the addresses on one port. 0 takes a free port."""
     return _open(socket.SOCK_DGRAM, port, addresses)
 
 
 def open_tcp(port: int, addresses: Iterable[str]) -> list[socket.socket]:
-    """The same, listening."""
+    """Open listening TCP sockets for all the addresses on one port. 0 takes a free port."""
     return _open(socket.SOCK_STREAM, port, addresses)
 
 
@@ -59,17 +58,14 @@ def _open(kind: int, port: int, addresses: Iterable[str]) -> list[socket.socket]
 
 
 def _one_each(kind: int, port: int, addresses: list[str]) -> list[socket.socket]:
-    """A socket per address. A free port must be free on all of them, so it may take several attempts."""
+    """Open a socket for each address. Several tries may be needed for a port free on all."""
     for attempt in range(1, _ATTEMPTS + 1):
         opened: list[socket.socket] = []
         try:
             for address in addresses:
                 opened.append(_socket(kind))
-                _bind(
-                    opened[-1],
-                    address,
-                    port or (opened[0].getsockname()[1] if len(opened) > 1 else 0),
-                )
+                shared = opened[0].getsockname()[1] if len(opened) > 1 else 0
+                _bind(opened[-1], address, port or shared)
         except BaseException as error:
             for sock in opened:
                 sock.close()
@@ -101,7 +97,7 @@ def _bind(sock: socket.socket, address: str, port: int) -> None:
         if error.errno == errno.EADDRINUSE:
             raise errors.PortInUse(
                 f"{protocol} port {port} is in use on loopback",
-                hint="stop what listens there, or give another port (0 takes a free one)",
+                hint="stop the process that listens there, or give another port (0: a free one)",
             ) from None
         if error.errno == errno.EACCES:
             raise errors.InvalidInput(

@@ -10,7 +10,7 @@ from typing import Any
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp.wire import v3_message
 from poller.collectors.snmp.wire.usm_keys import Keys
-from poller.sim.snmp.usm_agent import Asked
+from poller.sim.snmp.usm_agent import SecuredRequest
 from tests.integration.snmp_v3_agent import ENGINE_ID, V3Agent, v3_agent
 from tests.integration.test_collector_snmp_hostile import agent
 from tests.unit.collectors import snmp_agent
@@ -105,12 +105,12 @@ def renamed(request: Request, **changes: Any) -> bytes:
     )
 
 
-def altered(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
+def altered(made: V3Agent, answer: bytes, asked: SecuredRequest) -> list[bytes]:
     """The response with one changed bit."""
     return [answer[:-1] + bytes((answer[-1] ^ 1,))]
 
 
-def unsigned(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
+def unsigned(made: V3Agent, answer: bytes, asked: SecuredRequest) -> list[bytes]:
     """A response without digest and encryption, as forged without the password."""
     envelope = asked.envelope
     pdu = snmp_agent.response_pdu(made.requests[-1].request_id, [(f"{COLUMN}.1", integer(666))])
@@ -118,7 +118,7 @@ def unsigned(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
     return [v3_message.seal(pdu, envelope.user, ENGINE_ID, clock, Keys(), envelope.message_id, 0)]
 
 
-def foreign_id(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
+def foreign_id(made: V3Agent, answer: bytes, asked: SecuredRequest) -> list[bytes]:
     """An authentic response to another message."""
     other = asked._replace(
         envelope=asked.envelope._replace(message_id=asked.envelope.message_id ^ 1)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from poller.collectors.snmp.wire.usm_keys import Passwords
-from poller.sim.snmp.usm_agent import Asked, Authority
+from poller.sim.snmp.usm_agent import Authority, SecuredRequest
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.snmp_agent import Request
 
@@ -23,7 +23,7 @@ USERS = {
 Rows = Sequence[tuple[str, bytes]]
 Handler = Callable[[Request], tuple[Rows, int]]
 #: Gets the answer and what was asked, sends what it likes instead.
-Spoil = Callable[["V3Agent", bytes, Asked], Sequence[bytes]]
+Spoil = Callable[["V3Agent", bytes, SecuredRequest], Sequence[bytes]]
 
 
 class V3Agent:

@@ -18,7 +18,7 @@ from poller.collectors.credentials import Credential, SnmpV3
 from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, Garbled
 from poller.collectors.snmp.engines.link_pool import EngineOption, LinkPool
 from poller.collectors.snmp.wire import v3_message, value_types
-from poller.sim.snmp.usm_agent import Asked
+from poller.sim.snmp.usm_agent import SecuredRequest
 from tests.integration.snmp_hostile import (
     COLUMN,
     COMMUNITY,
@@ -370,7 +370,7 @@ def test_another_engine_at_the_same_address_is_reported(engine: EngineOption) ->
 def test_an_unknown_context_is_unsupported(engine: EngineOption) -> None:
     """An unknown context is no authentication failure."""
 
-    def spoil(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
+    def spoil(made: V3Agent, answer: bytes, asked: SecuredRequest) -> list[bytes]:
         row = snmp_agent.sequence(snmp_agent.oid("1.3.6.1.6.3.12.1.5.0"), integer(1, 0x41))
         pdu = element(
             0xA8,

@@ -1,1 +1,1 @@
-"""RouterOS API servers: sentences on plain TCP, sessions with both logins, and declarative tables."""
+"""RouterOS API servers: sentences over TCP or TLS, sessions with both logins, menus as tables."""

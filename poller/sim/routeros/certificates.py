@@ -1,4 +1,4 @@
-"""What api-ssl shows: the certificate of an authority made for the occasion, or none (anonymous Diffie-Hellman)."""
+"""TLS for api-ssl: a certificate of a new CA, or none (anonymous Diffie-Hellman)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-MOST_NAMES = 256  # addresses a certificate is made out to: those of the first routers of the fleet
+MOST_NAMES = 256  # addresses in the certificate: those of the first routers of the fleet
 _DAYS = datetime.timedelta(days=30)
 _PEM = serialization.Encoding.PEM
-# The 2048-bit group of RFC 7919: any client that offers finite-field Diffie-Hellman knows it or computes with it.
+# The 2048-bit group of RFC 7919, which every client with finite-field Diffie-Hellman accepts.
 _FFDHE_2048 = bytes.fromhex(
     "FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1D8B9C583CE2D3695A9E13641146433FBCC939DCE249B3EF97D2FE363630C75D8"
     "F681B202AEC4617AD3DF1ED5D5FD65612433F51F5F066ED0856365553DED1AF3B557135E7F57C935984F0C70E0E68B77E2A689DAF3EFE872"
@@ -28,7 +28,7 @@ _FFDHE_2048 = bytes.fromhex(
 
 
 def signed(directory: Path, addresses: Sequence[str]) -> ssl.SSLContext:
-    """Routers with a certificate for their addresses; the authority's is in `ca.pem` of the directory."""
+    """Return a context with a certificate for these addresses; `ca.pem` holds the CA."""
     authority, ours = (
         ec.generate_private_key(ec.SECP256R1()),
         ec.generate_private_key(ec.SECP256R1()),
@@ -49,7 +49,7 @@ def signed(directory: Path, addresses: Sequence[str]) -> ssl.SSLContext:
 
 
 def anonymous(directory: Path) -> ssl.SSLContext:
-    """Routers whose api-ssl has no certificate: anonymous Diffie-Hellman, which TLS 1.3 does not have any more."""
+    """Return a context without a certificate: anonymous Diffie-Hellman, up to TLS 1.2."""
     group = directory / "dh.pem"
     group.write_text(_parameters())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -60,7 +60,7 @@ def anonymous(directory: Path) -> ssl.SSLContext:
 
 
 def _parameters() -> str:
-    """The group as OpenSSL reads it: a sequence of the prime and the generator 2."""
+    """Return the group in the PEM form of OpenSSL: a sequence of the prime and the generator 2."""
     prime = b"\x02\x82\x01\x01\0" + _FFDHE_2048
     encoded = base64.encodebytes(b"\x30\x82\x01\x08" + prime + b"\x02\x01\x02").decode()
     return f"-----BEGIN DH PARAMETERS-----\n{encoded}-----END DH PARAMETERS-----\n"
@@ -77,7 +77,7 @@ def _certificate(
     signer: ec.EllipticCurvePrivateKey,
     addresses: Sequence[str],
 ) -> x509.Certificate:
-    """Made out to the addresses; without any it is an authority's."""
+    """Make a certificate for the addresses; without addresses, that of a CA."""
     now = datetime.datetime.now(datetime.UTC)
     names = x509.SubjectAlternativeName(
         [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]

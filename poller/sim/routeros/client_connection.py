@@ -1,6 +1,6 @@
-"""One TCP connection to a router: bytes to sentences, answers to bytes, and how both go wrong.
+"""One TCP connection to a router: decodes sentences, sends answers and injects faults.
 
-What is said waits while the client does not read; a client that does not read at all is cut off.
+Answers wait while the client does not read. A client that reads nothing is disconnected.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ if TYPE_CHECKING:
     from poller.sim.routeros.routeros_server import RouterOsServer
 
 STALL = 0.1  # share of the commands to a lossy router that are never answered
-RESET = 0.1  # and that end the connection
-PER_TURN = 16  # commands of one client before another has its turn
-UNREAD_SECONDS = 5.0  # that a client may leave an answer unread
-_ON_ITS_WAY = 0.02  # seconds after which what was written has left this process
+RESET = 0.1  # share of the commands to a lossy router that end the connection
+PER_PASS = 16  # commands of one client before other clients are served
+UNREAD_SECONDS = 5.0  # the time within which a client must read an answer
+_SENT_SECONDS = 0.02  # the time in which written data has left this process
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class Connection(asyncio.Protocol):
+    """A client of one router, chosen by the local address of the connection."""
+
     def __init__(self, server: RouterOsServer) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._decoder = sentence_framing.Decoder()
         self._waiting: collections.deque[sentence_framing.Sentence] = collections.deque()
-        self._stalled = False  # for good
-        self._busy = False  # with a command that takes its time
-        self._late = False  # the rest of an answer: nothing else is said before it
+        self._stalled = False  # never answers again
+        self._busy = False  # a slow command is under way
+        self._late = False  # the rest of an answer is delayed: nothing else is sent before
         self._unread = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         peer, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         router = self._server.routers.get(local[0]) if local else None
         if router is None or not peer or not peer[0].startswith(sockets.LOOPBACK):
@@ -65,7 +67,7 @@ class Connection(asyncio.Protocol):
             timer.cancel()
 
     def abort(self) -> None:
-        """Reset, as a crashed or refusing box does: without the linger option the peer sees a polite end."""
+        """Reset the connection. Without SO_LINGER the peer would see an orderly close."""
         sock = self._transport.get_extra_info("socket")
         if sock is not None:
             with contextlib.suppress(OSError):
@@ -78,7 +80,7 @@ class Connection(asyncio.Protocol):
     def stall_in(self, sites: Collection[str]) -> None:
         self._stalled = self._stalled or self.router.device.site in sites
 
-    # What the client sends.
+    # Input from the client.
 
     def data_received(self, data: bytes) -> None:
         if self._stalled or self._transport.is_closing():
@@ -95,53 +97,53 @@ class Connection(asyncio.Protocol):
         self._work()
 
     def _work(self) -> None:
-        """A few commands at a time: a client that sends thousands waits for its turn like the others."""
-        for _ in range(min(PER_TURN, len(self._waiting))):
+        """Handle a few commands, so that a client with thousands does not delay others."""
+        for _ in range(min(PER_PASS, len(self._waiting))):
             if self._busy or self._late or self._unread or self._stalled:
                 break
-            self._take(self._waiting.popleft())
+            self._handle(self._waiting.popleft())
         if self._stalled or self._transport.is_closing():
             self._waiting.clear()
             return
-        self._speak()
+        self._send_output()
 
-    def _take(self, sentence: sentence_framing.Sentence) -> None:
+    def _handle(self, sentence: sentence_framing.Sentence) -> None:
         self._server.commands += 1
         fault = self.router.device.fault
-        if fault is Fault.LOSSY and self._lose():
+        if fault is Fault.LOSSY and self._is_lost():
             return
         if fault is Fault.SLOW:
             self._busy = True
             delay = self.router.device.slow_seconds * self._server.dice.uniform(0.5, 1.5)
-            self._later("slow", delay, self._take_at_last, sentence)
+            self._later("slow", delay, self._handle_late, sentence)
             return
         command = sentence[0].decode("utf-8", "replace")
         accident = self._server.accidents.take(self.router.device.address, command)
         if accident is not None:
-            self._happen(accident, sentence)
+            self._inject(accident, sentence)
         else:
-            self._session.hear(sentence)
+            self._session.receive(sentence)
 
-    def _take_at_last(self, sentence: sentence_framing.Sentence) -> None:
+    def _handle_late(self, sentence: sentence_framing.Sentence) -> None:
         self._busy = False
-        self._session.hear(sentence)
+        self._session.receive(sentence)
         self._work()
 
-    def _lose(self) -> bool:
+    def _is_lost(self) -> bool:
         luck = self._server.dice.random()
         self._stalled = luck < STALL + RESET
         if STALL <= luck < STALL + RESET:
             self.abort()
         return self._stalled
 
-    # What the router says.
+    # Output of the router.
 
-    def _speak(self) -> None:
+    def _send_output(self) -> None:
         if self._late or self._unread:
             return
-        said = self._session.speak(self._server.clock.now(), self._loop.time())
-        if said:
-            self._transport.write(said)
+        output = self._session.next_output(self._server.clock.now(), self._loop.time())
+        if output:
+            self._transport.write(output)
         ready_at = self._session.ready_at
         if self._session.closed and ready_at == NEVER:
             self.hang_up()
@@ -162,21 +164,21 @@ class Connection(asyncio.Protocol):
         self._timers.pop("unread").cancel()
         self._work()
 
-    # What goes wrong on purpose.
+    # Injected faults.
 
-    def _happen(self, accident: Accident, sentence: sentence_framing.Sentence) -> None:
+    def _inject(self, accident: Accident, sentence: sentence_framing.Sentence) -> None:
         if accident.mishap is Mishap.FATAL:
-            self._transport.write(reply_pieces.say(b"\0", "!fatal", accident.text)[0])
+            self._transport.write(reply_pieces.sentence(b"\0", "!fatal", accident.text)[0])
             self.hang_up()
             return
         if accident.mishap is Mishap.TRAP:
             refusal = reply_pieces.refused(
-                reply_pieces.take_apart(sentence), reply_pieces.Trap(accident.text)
+                reply_pieces.parse(sentence), reply_pieces.Trap(accident.text)
             )
             self._transport.write(reply_pieces.joined(refusal)[0])
             return
-        self._session.hear(sentence)
-        whole = self._session.speak(self._server.clock.now(), self._loop.time())
+        self._session.receive(sentence)
+        whole = self._session.next_output(self._server.clock.now(), self._loop.time())
         self._transport.write(whole[: accident.after])
         self._break(accident, whole)
 
@@ -184,7 +186,7 @@ class Connection(asyncio.Protocol):
         match accident.mishap:
             case Mishap.RESET:
                 self._stalled = True
-                self._later("reset", _ON_ITS_WAY, self.abort)
+                self._later("reset", _SENT_SECONDS, self.abort)
             case Mishap.CLOSE:
                 self.hang_up()
             case Mishap.GARBAGE:
@@ -193,14 +195,14 @@ class Connection(asyncio.Protocol):
                 self._stalled = True
             case _:
                 self._late = True
-                self._later("late", accident.seconds, self._say_the_rest, whole[accident.after :])
+                self._later("late", accident.seconds, self._send_rest, whole[accident.after :])
 
-    def _say_the_rest(self, rest: bytes) -> None:
+    def _send_rest(self, rest: bytes) -> None:
         self._late = False
         self._transport.write(rest)
         self._work()
 
-    # Time.
+    # Timers.
 
     def _later(
         self, what: str, seconds: float, do: Callable[..., object], *arguments: object
@@ -211,6 +213,6 @@ class Connection(asyncio.Protocol):
         self._timers[what] = self._loop.call_later(seconds, do, *arguments)
 
     def _wait_for_more(self) -> None:
-        """A router with an idle limit hangs up on a client that says nothing for that long."""
+        """Restart the idle timer of a router that has an idle limit."""
         if self.router.device.idle_seconds:
             self._later("idle", self.router.device.idle_seconds, self.hang_up)

@@ -1,4 +1,4 @@
-"""Accidents that a test asks for: what goes wrong with the answer to one command, on one router."""
+"""Accidents that a test injects into the answers of one router."""
 
 from __future__ import annotations
 
@@ -11,21 +11,26 @@ from poller import errors
 
 
 class Mishap(enum.StrEnum):
-    STALL = "stall"  # says the beginning, then nothing; with `seconds`, the rest after all
-    RESET = "reset"  # says the beginning, then resets the connection
-    CLOSE = "close"  # says the beginning, then hangs up politely
-    GARBAGE = "garbage"  # says the beginning, then something that is not the protocol
-    FATAL = "fatal"  # says !fatal and `text`, and hangs up
+    """How the answer to a command fails. The first `after` octets of an answer are always sent."""
+
+    STALL = "stall"  # sends nothing more; with `seconds`, sends the rest after that delay
+    RESET = "reset"  # resets the connection
+    CLOSE = "close"  # closes the connection
+    GARBAGE = "garbage"  # sends bytes that are not the protocol
+    FATAL = "fatal"  # sends !fatal with `text` and closes the connection
     TRAP = "trap"  # refuses the command with `text`
 
 
 @dataclass(frozen=True, slots=True)
 class Accident:
-    """What happens to the next `times` answers to `command` (0: to all; "": to whatever is asked but a login)."""
+    """A mishap for the next `times` answers to `command`.
+
+    `times=0` means all answers, and an empty `command` any command except a login.
+    """
 
     mishap: Mishap
     command: str = ""
-    after: int = 0  # octets of the answer that come through
+    after: int = 0  # octets of the answer that are sent before the mishap
     seconds: float | None = None
     text: str = "simulated failure"
     times: int = 1
@@ -44,30 +49,30 @@ class Accident:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Accident:
-        """The inverse of `dataclasses.asdict`, after a journey through JSON."""
+        """Rebuild an accident from `dataclasses.asdict`, also after a trip through JSON."""
         return cls(**{**fields, "mishap": Mishap(fields["mishap"])})
 
 
 class Accidents:
-    """What is still to happen, by router."""
+    """The accidents that have not happened yet, by the address of the router."""
 
     def __init__(self) -> None:
-        self._coming: dict[str, list[Accident]] = {}
+        self._pending: dict[str, list[Accident]] = {}
 
     def expect(self, address: str, accident: Accident) -> None:
-        self._coming.setdefault(address, []).append(accident)
+        self._pending.setdefault(address, []).append(accident)
 
     def forget(self, address: str) -> None:
-        self._coming.pop(address, None)
+        self._pending.pop(address, None)
 
     def take(self, address: str, command: str) -> Accident | None:
-        """The first accident that concerns this command; it has then happened once more."""
-        coming = self._coming.get(address, [])
-        for place, accident in enumerate(coming):
+        """Return the first accident for this command, and count it as happened."""
+        pending = self._pending.get(address, [])
+        for position, accident in enumerate(pending):
             if accident.concerns(command):
                 if accident.times == 1:
-                    del coming[place]
+                    del pending[position]
                 elif accident.times > 1:
-                    coming[place] = replace(accident, times=accident.times - 1)
+                    pending[position] = replace(accident, times=accident.times - 1)
                 return accident
         return None

@@ -1,4 +1,4 @@
-"""What does a router answer to a command? The verbs of its menus: print, listen, monitor, add, set, remove."""
+"""The commands of a menu: print, listen, monitor, add, set, remove."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from poller.sim.routeros import menu_plans, menus, query, reply_pieces
 from poller.sim.routeros.menu_edits import Row
 from poller.sim.routeros.menu_tables import Table, Watch
-from poller.sim.routeros.reply_pieces import ARGUMENT, MISSING, Answer, Asked, Trap, Wait
+from poller.sim.routeros.reply_pieces import ARGUMENT, MISSING, Answer, Request, Trap, Wait
 from poller.sim.routeros.router import Router
 from poller.sim.routeros.router_users import Policy
 
 DENIED = "not enough permissions (9)"
-LISTEN_SECONDS = 0.1  # how soon a listener hears of a change
+LISTEN_SECONDS = 0.1  # the interval at which a listener checks for changes
 MONITOR_SECONDS = 1.0
 
 _PRINT = frozenset(
@@ -24,180 +24,190 @@ _WATCH = frozenset({".proplist", "once", "interval", ".id"})
 _SECONDS = re.compile(r"([0-9]{1,5})(ms|s)?")
 
 
-class Place(NamedTuple):
-    """Where a command is given: on which router, by whom, and what time it is there."""
+class Context(NamedTuple):
+    """The context of a command: the router, the policies of the user, and the clock."""
 
     router: Router
     policies: frozenset[Policy]
     now: Callable[[], float]
 
 
-def answer(asked: Asked, place: Place) -> Answer:
-    """Everything the router says to a command, in pieces; a refusal is an answer as well."""
+def answer(request: Request, context: Context) -> Answer:
+    """Return the answer to a command in pieces; a refusal is an answer, too."""
     try:
-        return _verb(asked, place)
+        return _verb(request, context)
     except Trap as trap:
-        return reply_pieces.refused(asked, trap)
+        return reply_pieces.refused(request, trap)
     except query.BadQuery as error:
-        return reply_pieces.refused(asked, Trap(str(error), ARGUMENT))
+        return reply_pieces.refused(request, Trap(str(error), ARGUMENT))
 
 
-def exists(asked: Asked, router: Router) -> bool:
-    table = menus.find(asked.path, router.chassis)
-    return table is not None and (asked.verb in _VERBS or asked.verb in table.watches)
+def exists(request: Request, router: Router) -> bool:
+    table = menus.find(request.path, router.chassis)
+    return table is not None and (request.verb in _VERBS or request.verb in table.watches)
 
 
-def _verb(asked: Asked, place: Place) -> Answer:
-    table = menus.find(asked.path, place.router.chassis)
+def _verb(request: Request, context: Context) -> Answer:
+    table = menus.find(request.path, context.router.chassis)
     if table is None:
-        raise _no_such_menu(asked.path, place.router)
-    if asked.verb in table.watches:
-        return _watch(asked, place, table, table.watches[asked.verb])
-    if asked.verb not in _VERBS or (asked.verb in _WRITING and not table.accepts):
+        raise _no_such_menu(request.path, context.router)
+    if request.verb in table.watches:
+        return _watch(request, context, table, table.watches[request.verb])
+    if request.verb not in _VERBS or (request.verb in _WRITING and not table.accepts):
         raise Trap("no such command", MISSING)
-    return _VERBS[asked.verb](asked, place, table)
+    return _VERBS[request.verb](request, context, table)
 
 
 def _no_such_menu(path: str, router: Router) -> Trap:
-    """Version 7 says it twice; the first time it names the first part of the path that is not there."""
+    """Return the refusal of an unknown menu. Version 7 also names the missing part of the path."""
     if router.chassis.version < (7,):
         return Trap("no such command prefix", MISSING)
     parts = path.strip("/").split("/")
-    known = [n for n in range(len(parts)) if menus.has("/" + "/".join(parts[:n]), router.chassis)]
+    existing = [
+        n for n in range(len(parts)) if menus.has("/" + "/".join(parts[:n]), router.chassis)
+    ]
     return Trap(
-        f"no such command or directory ({parts[known[-1]]})", MISSING, "no such command prefix"
+        f"no such command or directory ({parts[existing[-1]]})", MISSING, "no such command prefix"
     )
 
 
-def _may(place: Place, policy: Policy) -> None:
-    if policy not in place.policies:
+def _require(context: Context, policy: Policy) -> None:
+    if policy not in context.policies:
         raise Trap(DENIED)
 
 
-def _know(asked: Asked, *known: frozenset[str] | Mapping[str, Any]) -> None:
-    for name in asked.attributes:
-        if not any(name in names for names in known):
+def _check_attributes(request: Request, *allowed: frozenset[str] | Mapping[str, Any]) -> None:
+    for name in request.attributes:
+        if not any(name in names for names in allowed):
             raise Trap(f"unknown parameter {name}")
 
 
 # print and listen
 
 
-def _print(asked: Asked, place: Place, table: Table) -> Answer:
-    _may(place, Policy.READ)
-    _know(asked, _PRINT, table.flags)
-    query.check(asked.queries)
-    if asked.says("follow") or asked.says("follow-only"):
-        return _follow(asked, place, table, first=not asked.says("follow-only"))
-    if "interval" in asked.attributes:
-        return _repeat(asked, place, table, _seconds(asked.attributes["interval"]))
-    if asked.says("count-only"):
-        return reply_pieces.done(asked, str(_count(asked, place, table)))
-    return _printed(asked, place, table)
+def _print(request: Request, context: Context, table: Table) -> Answer:
+    _require(context, Policy.READ)
+    _check_attributes(request, _PRINT, table.flags)
+    query.check(request.queries)
+    if request.is_set("follow") or request.is_set("follow-only"):
+        return _follow(request, context, table, first=not request.is_set("follow-only"))
+    if "interval" in request.attributes:
+        return _repeat(request, context, table, _seconds(request.attributes["interval"]))
+    if request.is_set("count-only"):
+        return reply_pieces.done(request, str(_count(request, context, table)))
+    return _printed(request, context, table)
 
 
-def _printed(asked: Asked, place: Place, table: Table) -> Answer:
+def _printed(request: Request, context: Context, table: Table) -> Answer:
     empty = True
-    for piece in _rows(asked, place, table):
+    for piece in _rows(request, context, table):
         empty = False
         yield piece
-    if empty and place.router.chassis.version >= (7, 18):
-        yield reply_pieces.say(asked.tail, "!empty")
-    yield reply_pieces.say(asked.tail, "!done")
+    if empty and context.router.chassis.version >= (7, 18):
+        yield reply_pieces.sentence(request.tail, "!empty")
+    yield reply_pieces.sentence(request.tail, "!done")
 
 
-def _rows(asked: Asked, place: Place, table: Table) -> Answer:
-    scene, tail = place.router.scene(place.now()), asked.tail
-    pick = menu_plans.picker(table, scene, asked.queries, filter(asked.says, asked.attributes))
+def _rows(request: Request, context: Context, table: Table) -> Answer:
+    scene, tail = context.router.scene(context.now()), request.tail
+    pick = menu_plans.picker(
+        table, scene, request.queries, filter(request.is_set, request.attributes)
+    )
     plan = menu_plans.of_table(
-        table, scene.chassis, asked.attributes.get(".proplist", ""), asked.says("stats")
+        table, scene.chassis, request.attributes.get(".proplist", ""), request.is_set("stats")
     )
     yield from plan.pieces(scene, tail, pick)
-    for row in _added(asked, place, table):
-        yield reply_pieces.row(tail, _shown(asked, row))
+    for row in _added(request, context, table):
+        yield reply_pieces.row(tail, _shown(request, row))
 
 
-def _count(asked: Asked, place: Place, table: Table) -> int:
-    scene = place.router.scene(place.now())
-    pick = menu_plans.picker(table, scene, asked.queries, filter(asked.says, asked.attributes))
-    return menu_plans.count(table, scene, pick) + len(_added(asked, place, table))
+def _count(request: Request, context: Context, table: Table) -> int:
+    scene = context.router.scene(context.now())
+    pick = menu_plans.picker(
+        table, scene, request.queries, filter(request.is_set, request.attributes)
+    )
+    return menu_plans.count(table, scene, pick) + len(_added(request, context, table))
 
 
-def _added(asked: Asked, place: Place, table: Table) -> Sequence[Row]:
-    rows = place.router.changes.rows(table.path) if table.accepts else ()
-    return [row for row in rows if query.matches(asked.queries, row.get)]
+def _added(request: Request, context: Context, table: Table) -> Sequence[Row]:
+    rows = context.router.changes.rows(table.path) if table.accepts else ()
+    return [row for row in rows if query.matches(request.queries, row.get)]
 
 
-def _shown(asked: Asked, row: Row) -> Row:
-    names = [name for name in asked.attributes.get(".proplist", "").split(",") if name]
+def _shown(request: Request, row: Row) -> Row:
+    names = [name for name in request.attributes.get(".proplist", "").split(",") if name]
     return {name: row[name] for name in names if name in row} if names else row
 
 
-def _repeat(asked: Asked, place: Place, table: Table, seconds: float) -> Answer:
+def _repeat(request: Request, context: Context, table: Table, seconds: float) -> Answer:
     while True:
-        yield from _rows(asked, place, table)
+        yield from _rows(request, context, table)
         yield Wait(seconds)
 
 
-def _listen(asked: Asked, place: Place, table: Table) -> Answer:
-    _may(place, Policy.READ)
-    _know(asked, frozenset({".proplist"}))
-    query.check(asked.queries)
-    return _follow(asked, place, table, first=False)
+def _listen(request: Request, context: Context, table: Table) -> Answer:
+    _require(context, Policy.READ)
+    _check_attributes(request, frozenset({".proplist"}))
+    query.check(request.queries)
+    return _follow(request, context, table, first=False)
 
 
-def _follow(asked: Asked, place: Place, table: Table, first: bool) -> Answer:
-    heard = place.router.changes.latest
+def _follow(request: Request, context: Context, table: Table, first: bool) -> Answer:
+    logged = context.router.changes.latest
     if first:
-        yield from _rows(asked, place, table)
+        yield from _rows(request, context, table)
     while True:
-        for row in place.router.changes.news(table.path, heard):
-            if ".dead" in row or query.matches(asked.queries, row.get):
-                yield reply_pieces.row(asked.tail, row if ".dead" in row else _shown(asked, row))
-        heard = place.router.changes.latest
+        for row in context.router.changes.since(table.path, logged):
+            if ".dead" in row or query.matches(request.queries, row.get):
+                yield reply_pieces.row(
+                    request.tail, row if ".dead" in row else _shown(request, row)
+                )
+        logged = context.router.changes.latest
         yield Wait(LISTEN_SECONDS)
 
 
 # monitor
 
 
-def _watch(asked: Asked, place: Place, table: Table, watch: Watch) -> Answer:
-    _may(place, Policy.TEST)
-    _know(asked, _WATCH, frozenset({watch.items}))
-    items = _items(asked, place, table, watch)
-    once = asked.says("once")
+def _watch(request: Request, context: Context, table: Table, watch: Watch) -> Answer:
+    _require(context, Policy.TEST)
+    _check_attributes(request, _WATCH, frozenset({watch.items}))
+    items = _items(request, context, table, watch)
+    once = request.is_set("once")
     every = (
-        _seconds(asked.attributes["interval"])
-        if "interval" in asked.attributes
+        _seconds(request.attributes["interval"])
+        if "interval" in request.attributes
         else MONITOR_SECONDS
     )
     plan = menu_plans.of_watch(
-        table, watch, place.router.chassis, items, asked.attributes.get(".proplist", "")
+        table, watch, context.router.chassis, items, request.attributes.get(".proplist", "")
     )
-    return _watched(asked, place, plan, None if once else every)
+    return _watched(request, context, plan, None if once else every)
 
 
-def _watched(asked: Asked, place: Place, plan: menu_plans.Plan, every: float | None) -> Answer:
+def _watched(
+    request: Request, context: Context, plan: menu_plans.Plan, every: float | None
+) -> Answer:
     while True:
-        yield from plan.pieces(place.router.scene(place.now()), asked.tail)
+        yield from plan.pieces(context.router.scene(context.now()), request.tail)
         if every is None:
             break
         yield Wait(every)
-    yield reply_pieces.say(asked.tail, "!done")
+    yield reply_pieces.sentence(request.tail, "!done")
 
 
-def _items(asked: Asked, place: Place, table: Table, watch: Watch) -> tuple[int, ...]:
-    """Items by their place in the list, their id or their name, separated by commas."""
-    named = asked.attributes.get(watch.items) or asked.attributes.get(".id")
+def _items(request: Request, context: Context, table: Table, watch: Watch) -> tuple[int, ...]:
+    """Return the positions of items that are named by position, id or name, separated by commas."""
+    named = request.attributes.get(watch.items) or request.attributes.get(".id")
     if not named:
         raise Trap(f"missing value for argument {watch.items}", ARGUMENT)
     if watch.items == "number" and "," in named:
         raise Trap(
             "ambiguous value of number, more than one possible value matches input", ARGUMENT
         )
-    places = menu_plans.places(table, place.router.chassis)
+    positions = menu_plans.positions(table, context.router.chassis)
     try:
-        return tuple(places[name.strip()] for name in named.split(","))
+        return tuple(positions[name.strip()] for name in named.split(","))
     except KeyError:
         raise Trap("no such item", MISSING) from None
 
@@ -212,55 +222,55 @@ def _seconds(text: str) -> float:
 # add, set, remove
 
 
-def _add(asked: Asked, place: Place, table: Table) -> Answer:
-    _may(place, Policy.WRITE)
-    _know(asked, table.accepts)
+def _add(request: Request, context: Context, table: Table) -> Answer:
+    _require(context, Policy.WRITE)
+    _check_attributes(request, table.accepts)
     for name, required in table.accepts.items():
-        if required and not asked.attributes.get(name):
+        if required and not request.attributes.get(name):
             raise Trap(f"missing value for argument {name}", ARGUMENT)
-    _check(asked, place)
-    if place.router.changes.full(table.path):
-        raise Trap("failure: the simulator keeps no more rows of this menu")
-    return reply_pieces.done(asked, place.router.changes.add(table.path, asked.attributes))
+    _check(request, context)
+    if context.router.changes.full(table.path):
+        raise Trap("failure: the simulator stores no more rows of this menu")
+    return reply_pieces.done(request, context.router.changes.add(table.path, request.attributes))
 
 
-def _set(asked: Asked, place: Place, table: Table) -> Answer:
-    _may(place, Policy.WRITE)
-    _know(asked, table.accepts, frozenset({".id"}))
-    _check(asked, place)
-    given = {name: value for name, value in asked.attributes.items() if name != ".id"}
-    for number in _numbers(asked, place, table):
-        place.router.changes.set(table.path, number, given)
-    return reply_pieces.done(asked)
+def _set(request: Request, context: Context, table: Table) -> Answer:
+    _require(context, Policy.WRITE)
+    _check_attributes(request, table.accepts, frozenset({".id"}))
+    _check(request, context)
+    given = {name: value for name, value in request.attributes.items() if name != ".id"}
+    for number in _numbers(request, context, table):
+        context.router.changes.set(table.path, number, given)
+    return reply_pieces.done(request)
 
 
-def _remove(asked: Asked, place: Place, table: Table) -> Answer:
-    _may(place, Policy.WRITE)
-    _know(asked, frozenset({".id"}))
-    for number in _numbers(asked, place, table):
-        place.router.changes.remove(table.path, number)
-    return reply_pieces.done(asked)
+def _remove(request: Request, context: Context, table: Table) -> Answer:
+    _require(context, Policy.WRITE)
+    _check_attributes(request, frozenset({".id"}))
+    for number in _numbers(request, context, table):
+        context.router.changes.remove(table.path, number)
+    return reply_pieces.done(request)
 
 
-def _check(asked: Asked, place: Place) -> None:
-    ports = {port.name for port in place.router.chassis.ports}
-    if asked.attributes.get("interface", next(iter(ports))) not in ports:
+def _check(request: Request, context: Context) -> None:
+    ports = {port.name for port in context.router.chassis.ports}
+    if request.attributes.get("interface", next(iter(ports))) not in ports:
         raise Trap("input does not match any value of interface", ARGUMENT)
 
 
-def _numbers(asked: Asked, place: Place, table: Table) -> list[str]:
-    """The ids that are meant; all of them must be there, and be a client's own."""
-    numbers = [number for number in asked.attributes.get(".id", "").split(",") if number]
+def _numbers(request: Request, context: Context, table: Table) -> list[str]:
+    """Return the ids in `.id`. Raises Trap if a row is missing or was not added by a client."""
+    numbers = [number for number in request.attributes.get(".id", "").split(",") if number]
     if not numbers:
         raise Trap("missing =.id=", ARGUMENT)
-    own = {row[".id"] for row in place.router.changes.rows(table.path)}
+    own = {row[".id"] for row in context.router.changes.rows(table.path)}
     if not own.issuperset(numbers):
         raise Trap("no such item", MISSING)
     return numbers
 
 
 _WRITING = frozenset({"add", "set", "remove"})
-_VERBS: Mapping[str, Callable[[Asked, Place, Table], Answer]] = {
+_VERBS: Mapping[str, Callable[[Request, Context, Table], Answer]] = {
     "print": _print,
     "getall": _print,
     "listen": _listen,

@@ -1,4 +1,4 @@
-"""What clients added to a router's menus since the simulator was started, and what became of it."""
+"""The rows that clients added to a router's menus, and the log of their changes."""
 
 from __future__ import annotations
 
@@ -6,61 +6,61 @@ from collections.abc import Iterator, Mapping, Sequence
 
 Row = Mapping[str, str]
 
-MOST_ROWS = 1000
-_MOST_NEWS = 1000
+MAX_ROWS = 1000
+_MAX_LOGGED = 1000
 _FIRST_ID = 0x1000
-_GIVEN = {"dynamic": "false", "disabled": "false", "invalid": "false"}
+_DEFAULTS = {"dynamic": "false", "disabled": "false", "invalid": "false"}
 
 
 class Changes:
-    """Rows by menu. Every change is news, for those who listen: the row, or a dead one."""
+    """Added rows by menu. Each change is logged for listeners: the row, or a dead row."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Row]] = {}
-        self._news: list[tuple[str, Row]] = []
-        self._forgotten = 0  # news older than those kept
+        self._log: list[tuple[str, Row]] = []
+        self._dropped = 0  # logged changes that were dropped
 
     def rows(self, path: str) -> Sequence[Row]:
         return tuple(self._rows.get(path, {}).values())
 
     @property
     def latest(self) -> int:
-        return self._forgotten + len(self._news)
+        return self._dropped + len(self._log)
 
-    def news(self, path: str, since: int) -> Iterator[Row]:
-        """What happened in a menu after the first `since` changes."""
-        for where, row in self._news[max(0, since - self._forgotten) :]:
+    def since(self, path: str, count: int) -> Iterator[Row]:
+        """Yield the logged changes of a menu after the first `count` changes."""
+        for where, row in self._log[max(0, count - self._dropped) :]:
             if where == path:
                 yield row
 
-    def add(self, path: str, given: Row) -> str:
-        """A new row; returns its id. The caller has seen to it that there is room (`full`)."""
+    def add(self, path: str, values: Row) -> str:
+        """Add a row and return its id. The caller has checked `full`."""
         number = f"*{_FIRST_ID + self.latest:X}"
-        self._put(path, {".id": number, **_GIVEN, **given})
+        self._put(path, {".id": number, **_DEFAULTS, **values})
         return number
 
     def full(self, path: str) -> bool:
-        return len(self._rows.get(path, {})) >= MOST_ROWS
+        return len(self._rows.get(path, {})) >= MAX_ROWS
 
-    def set(self, path: str, number: str, given: Row) -> bool:
-        """False when there is no such row."""
+    def set(self, path: str, number: str, values: Row) -> bool:
+        """Edit a row. Returns False if there is no such row."""
         row = self._rows.get(path, {}).get(number)
         if row is not None:
-            self._put(path, {**row, **given})
+            self._put(path, {**row, **values})
         return row is not None
 
     def remove(self, path: str, number: str) -> bool:
-        gone = self._rows.get(path, {}).pop(number, None)
-        if gone is not None:
-            self._tell(path, {".id": number, ".dead": "yes"})
-        return gone is not None
+        removed = self._rows.get(path, {}).pop(number, None)
+        if removed is not None:
+            self._record(path, {".id": number, ".dead": "yes"})
+        return removed is not None
 
     def _put(self, path: str, row: Row) -> None:
         self._rows.setdefault(path, {})[row[".id"]] = row
-        self._tell(path, row)
+        self._record(path, row)
 
-    def _tell(self, path: str, row: Row) -> None:
-        self._news.append((path, row))
-        if len(self._news) > _MOST_NEWS:
-            self._news.pop(0)
-            self._forgotten += 1
+    def _record(self, path: str, row: Row) -> None:
+        self._log.append((path, row))
+        if len(self._log) > _MAX_LOGGED:
+            self._log.pop(0)
+            self._dropped += 1

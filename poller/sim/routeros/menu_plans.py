@@ -1,6 +1,6 @@
-"""How is a menu said? A plan has every row ready, but for what moves: made once for a chassis and a list of properties.
+"""Print plans: the encoded rows of a menu, made once per chassis and list of properties.
 
-Routers of one chassis share their plans; what is personal about a router counts as moving.
+Routers of one chassis share their plans. A value that differs between routers counts as moving.
 """
 
 from __future__ import annotations
@@ -13,37 +13,41 @@ from poller.sim.hardware_model import Chassis
 from poller.sim.routeros import query, sentence_framing
 from poller.sim.routeros.menu_tables import Fixed, Live, Scene, Table, Watch
 
-PIECE = 16 * 1024  # octets, more or less, that are made at once of a long answer
+PIECE = 16 * 1024  # approximate octets of one piece of a long answer
 RE = sentence_framing.word(b"!re")
-_KEPT = 4096  # plans; a client with ever new lists of properties pushes out old ones
+_MAX_PLANS = 4096  # plans; new lists of properties replace old ones
 
 Pick = Callable[[Any], bool]
 
 
 class Moving(NamedTuple):
-    """A property that is looked up when it is said."""
+    """A property whose value is looked up for each answer."""
 
     start: bytes  # =name=
     value: Live
 
 
 class Line(NamedTuple):
+    """A row and its encoded properties."""
+
     row: Any
     parts: tuple[bytes | Moving, ...]
 
 
 class Plan(NamedTuple):
+    """The lines of an answer."""
+
     lines: tuple[Line, ...]
 
     def pieces(
         self, scene: Scene, tail: bytes, pick: Pick | None = None
     ) -> Iterator[tuple[bytes, int]]:
-        """The `!re` sentences, some at a time, with their number; each ends with `tail`."""
+        """Yield pieces: `!re` sentences that end with `tail`, and their number."""
         made: list[bytes] = []
         size = 0
         for line in self.lines:
             if pick is None or pick(line.row):
-                made.append(said(line, scene, tail))
+                made.append(encode_line(line, scene, tail))
                 size += len(made[-1])
             if size >= PIECE:
                 yield b"".join(made), len(made)
@@ -52,7 +56,7 @@ class Plan(NamedTuple):
             yield b"".join(made), len(made)
 
 
-def said(line: Line, scene: Scene, tail: bytes) -> bytes:
+def encode_line(line: Line, scene: Scene, tail: bytes) -> bytes:
     out = [RE]
     row, word = line.row, sentence_framing.word
     for part in line.parts:
@@ -66,51 +70,52 @@ def said(line: Line, scene: Scene, tail: bytes) -> bytes:
     return b"".join(out)
 
 
-@functools.lru_cache(maxsize=_KEPT)
+@functools.lru_cache(maxsize=_MAX_PLANS)
 def rows(table: Table, chassis: Chassis) -> Sequence[Any]:
     return tuple(table.rows(chassis))
 
 
-@functools.lru_cache(maxsize=_KEPT)
-def places(table: Table, chassis: Chassis) -> Mapping[str, int]:
-    """Where in the list an item is, by its place, its id and its name."""
-    known = {str(place): place for place in range(len(rows(table, chassis)))}
+@functools.lru_cache(maxsize=_MAX_PLANS)
+def positions(table: Table, chassis: Chassis) -> Mapping[str, int]:
+    """Return the position of each item in the list, by position, id and name."""
+    by_name = {str(position): position for position in range(len(rows(table, chassis)))}
     for name in (".id", "name"):
         if name in table.fixed:
-            known |= {
-                str(table.fixed[name](row)): place for place, row in enumerate(rows(table, chassis))
+            by_name |= {
+                str(table.fixed[name](row)): position
+                for position, row in enumerate(rows(table, chassis))
             }
-    return known
+    return by_name
 
 
-@functools.lru_cache(maxsize=_KEPT)
+@functools.lru_cache(maxsize=_MAX_PLANS)
 def of_table(table: Table, chassis: Chassis, proplist: str, stats: bool) -> Plan:
-    """What `print` says of a menu."""
+    """Return the plan for `print` of a menu."""
     hidden = frozenset() if stats else table.stats
-    names = _asked(proplist) or [name for name in (*table.fixed, *table.live) if name not in hidden]
+    names = _names(proplist) or [name for name in (*table.fixed, *table.live) if name not in hidden]
     return Plan(tuple(_line(row, names, table.fixed, table.live) for row in rows(table, chassis)))
 
 
-@functools.lru_cache(maxsize=_KEPT)
+@functools.lru_cache(maxsize=_MAX_PLANS)
 def of_watch(
     table: Table, watch: Watch, chassis: Chassis, items: tuple[int, ...], proplist: str
 ) -> Plan:
-    """What `monitor` says of these items of a menu."""
-    names = _asked(proplist) or [*watch.fixed, *watch.live]
-    found = rows(table, chassis)
-    return Plan(tuple(_line(found[item], names, watch.fixed, watch.live) for item in items))
+    """Return the plan for `monitor` of these items of a menu."""
+    names = _names(proplist) or [*watch.fixed, *watch.live]
+    all_rows = rows(table, chassis)
+    return Plan(tuple(_line(all_rows[item], names, watch.fixed, watch.live) for item in items))
 
 
 def picker(table: Table, scene: Scene, words: Sequence[str], flags: Iterable[str]) -> Pick | None:
-    """Which rows are meant; None for all. Raises BadQuery when a row is tried."""
-    asked = [table.flags[name] for name in flags if name in table.flags]
+    """Return a filter for the rows, or None for all rows. The filter raises BadQuery."""
+    conditions = [table.flags[name] for name in flags if name in table.flags]
     if table.present is not None:
-        asked.append(table.present)
-    if not asked and not words:
+        conditions.append(table.present)
+    if not conditions and not words:
         return None
 
     def pick(row: Any) -> bool:
-        if not all(condition(scene, row) for condition in asked):
+        if not all(condition(scene, row) for condition in conditions):
             return False
         return query.matches(words, functools.partial(table.value, scene, row)) if words else True
 
@@ -118,11 +123,11 @@ def picker(table: Table, scene: Scene, words: Sequence[str], flags: Iterable[str
 
 
 def count(table: Table, scene: Scene, pick: Pick | None) -> int:
-    found = rows(table, scene.chassis)
-    return len(found) if pick is None else sum(map(pick, found))
+    all_rows = rows(table, scene.chassis)
+    return len(all_rows) if pick is None else sum(map(pick, all_rows))
 
 
-def _asked(proplist: str) -> list[str]:
+def _names(proplist: str) -> list[str]:
     return list(dict.fromkeys(name for name in proplist.split(",") if name))
 
 

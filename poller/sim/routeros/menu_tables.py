@@ -1,7 +1,8 @@
-"""The shape of a menu: which rows it has, and how each property of a row is found.
+"""The form of a menu: its rows and the functions that return the properties of a row.
 
-What a row shows is either `fixed` (made once for all routers of a chassis) or `live` (of a router, at an instant). A
-value of None means that the row does not have the property. The menus themselves are in `poller.sim.routeros.menus`.
+A property is `fixed` (the same on all routers of a chassis) or `live` (of a router at an instant).
+A value of None means that the row does not have the property. The menus are in
+`poller.sim.routeros.menus`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Scene(NamedTuple):
 
     @property
     def load(self) -> int:
-        """Processor load in percent: a slow swing over ten minutes."""
+        """The CPU load in percent: an oscillation of ten minutes."""
         return int(18 + 12 * math.sin(self.uptime / 95 + self.mac % 7))
 
 
@@ -45,11 +46,11 @@ Condition = Callable[[Chassis], bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watch:
-    """A command that reports on items of a menu until it is cancelled: `monitor`, or once, if asked so."""
+    """A command such as `monitor`: it reports on items of a menu until it is cancelled, or once."""
 
     live: Mapping[str, Live]
     fixed: Mapping[str, Fixed] = field(default_factory=dict)
-    items: str = "numbers"  # the argument that names them
+    items: str = "numbers"  # the argument that names the items
 
 
 def _everywhere(chassis: Chassis) -> bool:
@@ -58,7 +59,7 @@ def _everywhere(chassis: Chassis) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """`where` says which routers have the menu, `present` which rows are there at the moment."""
+    """A menu. `where` chooses the routers that have it, `present` the rows that exist now."""
 
     path: str
     rows: Callable[[Chassis], Sequence[Any]]
@@ -66,14 +67,12 @@ class Table:
     live: Mapping[str, Live] = field(default_factory=dict)
     where: Condition = _everywhere
     present: Callable[[Scene, Any], bool] | None = None
-    stats: frozenset[str] = frozenset()  # shown when asked for with =stats=, or by name
-    flags: Mapping[str, Callable[[Scene, Any], bool]] = field(
-        default_factory=dict
-    )  # print's own: =active=
+    stats: frozenset[str] = frozenset()  # shown with =stats= or when named
+    #: Filters of `print`, such as =active=.
+    flags: Mapping[str, Callable[[Scene, Any], bool]] = field(default_factory=dict)
     watches: Mapping[str, Watch] = field(default_factory=dict)
-    accepts: Mapping[str, bool] = field(
-        default_factory=dict
-    )  # what a client may add a row with: is it required?
+    #: The properties of a row that a client can add, and whether each is required.
+    accepts: Mapping[str, bool] = field(default_factory=dict)
 
     def value(self, scene: Scene, row: Any, name: str) -> str | None:
         if name in self.fixed:
@@ -81,7 +80,7 @@ class Table:
         return self.live[name](scene, row) if name in self.live else None
 
 
-# Which routers have a menu.
+# Conditions on routers.
 
 
 def since(*version: int) -> Condition:
@@ -93,7 +92,7 @@ def before(*version: int) -> Condition:
 
 
 def having(feature: Feature, *version: int) -> Condition:
-    """Routers with the feature, of this version or newer."""
+    """Return a condition for routers with the feature, of this version or newer."""
     return lambda chassis: feature in chassis.model.features and chassis.version >= version
 
 
@@ -101,13 +100,14 @@ def having(feature: Feature, *version: int) -> Condition:
 
 
 def once(chassis: Chassis) -> Sequence[Any]:
-    """A menu that is one row, about the router itself."""
+    """Return the single row of a menu about the router itself."""
     return (chassis,)
 
 
 def dice(chassis: Chassis, menu: str) -> random.Random:
-    """The same luck for a chassis and a menu on every machine and in every run."""
-    return random.Random(f"{chassis.model.name}/{chassis.software}/{menu}")  # noqa: S311  believable, not secret
+    """Return the random numbers of a chassis and a menu, the same in every run."""
+    seed = f"{chassis.model.name}/{chassis.software}/{menu}"
+    return random.Random(seed)  # noqa: S311  plausible numbers, not secrets
 
 
 # Values.
@@ -122,22 +122,22 @@ def flag(value: bool) -> str:
 
 
 def number(row: Any) -> str:
-    """The `.id` of a row that knows its number."""
+    """Return the `.id` of a row that has a number."""
     return f"*{row.number:X}"
 
 
 def counted(scene: Scene, rate: float, wave: int = 0) -> str:
-    """A counter that grows by `rate` a second, with the router's ups and downs."""
+    """Return a counter that grows by `rate` per second, varied by the router's activity."""
     return str(int(rate * scene.waves[wave & 3]) & BITS_64)
 
 
 def swing(scene: Scene, usual: float, share: float, seconds: float, phase: float = 0.0) -> float:
-    """Around `usual`, up and down by a share of it, once in so many seconds."""
+    """Return a value that oscillates around `usual` by a share, with a period of `seconds`."""
     return usual * (1 + share * math.sin(math.tau * scene.now / seconds + phase))
 
 
 def since_boot(scene: Scene, share: float) -> float:
-    """Seconds since something that happened after this share of the first hour, or of the time since the boot."""
+    """Return the seconds since an event at this share of the first hour after boot."""
     return scene.uptime - min(scene.uptime, 3600.0) * share
 
 
@@ -146,7 +146,7 @@ def mac(address: int) -> str:
 
 
 def uptime(seconds: float) -> str:
-    """RouterOS's way to write a duration: 1w2d3h4m5s, without the parts that are zero."""
+    """Format a duration as RouterOS does: 1w2d3h4m5s, without the parts that are zero."""
     left, written = int(seconds), ""
     for size, unit in ((604_800, "w"), (86_400, "d"), (3600, "h"), (60, "m"), (1, "s")):
         count, left = divmod(left, size)
@@ -155,7 +155,7 @@ def uptime(seconds: float) -> str:
 
 
 def short(seconds: float) -> str:
-    """A duration with its fractions: 1s20ms300us."""
+    """Format a duration with its fractions: 1s20ms300us."""
     whole, micro = divmod(round(seconds * 1e6), 1_000_000)
     written = uptime(whole) if whole else ""
     for size, unit in ((1000, "ms"), (1, "us")):
@@ -165,7 +165,7 @@ def short(seconds: float) -> str:
 
 
 def moment(at: float, version: tuple[int, ...]) -> str:
-    """A date as version 7 writes it, or as older ones do: jan/02/2026 03:04:05."""
+    """Format a date as version 7 does, or as older versions do: jan/02/2026 03:04:05."""
     when = datetime.datetime.fromtimestamp(int(at), datetime.UTC)
     if version >= (7, 10):
         return f"{when:%Y-%m-%d %H:%M:%S}"

@@ -1,7 +1,7 @@
-"""Which rows does a print with query words keep? The API's little stack language.
+"""The query words of `print`: a small stack language that filters rows.
 
-Every test pushes a truth value; `?#` words work on what is on the stack. A row is kept when nothing false is left. An
-unknown operation is the client's mistake.
+Every test pushes a boolean, and `?#` words operate on the stack. A row matches if no false value is
+left on the stack.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ Lookup = Callable[[str], str | None]
 Stack = list[bool]
 
 _OPERATIONS = re.compile(r"[0-9]+|[!&|.]")
-_TRUTH = {"yes": "true", "no": "false"}  # two ways to write each
-_DEEPEST = 1000  # an index beyond it finds the endless supply just as well
+_TRUTH = {"yes": "true", "no": "false"}  # both spellings of a boolean
+_DEEPEST = 1000  # every index beyond the stack is true
 
 
 class BadQuery(ValueError):
-    """A query word that cannot be understood; the text is what the router says about it."""
+    """A query word that is not valid. The text is the message of the router."""
 
 
 def check(words: Iterable[str]) -> None:
-    """Raises BadQuery when there is an operation nobody knows."""
+    """Check the operations of query words. Raises BadQuery."""
     for word in words:
         if word.startswith("#"):
             _operations(word[1:])
 
 
 def matches(words: Iterable[str], value: Lookup) -> bool:
-    """Apply query words (without their question mark) to a row, given by its values."""
+    """Return whether a row matches query words, which are given without their question mark."""
     stack: Stack = []
     for word in words:
         if word.startswith("#"):
@@ -64,7 +64,7 @@ def _compare(sign: str, found: str | None, wanted: str) -> bool:
 
 
 def _operations(text: str) -> Sequence[str]:
-    """An index, or a character, at a time."""
+    """Split a `?#` word into indexes and single characters. Raises BadQuery."""
     found = _OPERATIONS.findall(text)
     if "".join(found) != text:
         raise BadQuery("unknown query operation")
@@ -76,13 +76,12 @@ def _operated(operations: Sequence[str], stack: Stack) -> Stack:
     for at, operation in enumerate(operations):
         if operation.isdigit():
             value = _peek(stack, min(int(operation[:5]), _DEEPEST))
-            if at + 1 == len(operations):  # an index at the end stands for everything
+            if at + 1 == len(operations):  # an index at the end replaces the stack
                 return [value]
             stack.append(value)
         elif operation == ".":
-            if (
-                at == 0 or not operations[at - 1].isdigit()
-            ):  # after an index it only ends the number
+            # After an index, a dot only ends the number.
+            if at == 0 or not operations[at - 1].isdigit():
                 stack.append(_peek(stack, 0))
         else:
             _combine(operation, stack)
@@ -103,5 +102,5 @@ def _peek(stack: Stack, index: int) -> bool:
 
 
 def _pop(stack: Stack) -> bool:
-    """Below the first value lies an endless supply of true ones."""
+    """Remove the top of the stack. An empty stack yields True."""
     return stack.pop() if stack else True

@@ -1,4 +1,4 @@
-"""An answer is a row of pieces: bytes with the number of sentences in them, or a wait before the next."""
+"""The pieces of an answer: bytes with their number of sentences, or a wait."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ MISSING, ARGUMENT, INTERRUPTED = "0", "1", "2"  # trap categories
 
 
 class Wait(NamedTuple):
+    """A delay before the next piece."""
+
     seconds: float
 
 
@@ -18,8 +20,8 @@ Piece = tuple[bytes, int] | Wait
 Answer = Iterator[Piece]
 
 
-class Asked(NamedTuple):
-    """A command sentence taken apart."""
+class Request(NamedTuple):
+    """A parsed command sentence."""
 
     command: str
     attributes: Mapping[str, str]
@@ -36,16 +38,16 @@ class Asked(NamedTuple):
 
     @property
     def tail(self) -> bytes:
-        """How every sentence of the answer ends: with the tag, if there is one."""
+        """The end of every sentence of the answer: the tag, if there is one, and the empty word."""
         return (sentence_framing.word(b".tag=" + self.tag.encode()) if self.tag else b"") + b"\0"
 
-    def says(self, name: str) -> bool:
-        """Is a flag set? `=once=` and `=once=yes` do, `=once=no` does not."""
+    def is_set(self, name: str) -> bool:
+        """Return whether a flag is set: `=once=` and `=once=yes` set it, `=once=no` does not."""
         return self.attributes.get(name, "no") not in ("no", "false")
 
 
 class Trap(Exception):
-    """The router refuses. Several reasons are several sentences."""
+    """A refusal by the router. Each message of `more` is a sentence of its own."""
 
     def __init__(self, message: str, category: str = "", *more: str) -> None:
         super().__init__(message)
@@ -54,12 +56,12 @@ class Trap(Exception):
         self.more = more
 
 
-def take_apart(sentence: Sequence[bytes]) -> Asked:
-    """A value may hold further equal signs; an attribute without a value may have lost its second one."""
-    command, *words = [word.decode("utf-8", "replace") for word in sentence]
+def parse(raw_words: Sequence[bytes]) -> Request:
+    """Parse a command sentence. A value may contain `=`, and `=name` is an empty value."""
+    command, *words = [word.decode("utf-8", "replace") for word in raw_words]
     pairs = (word[1:].partition("=") for word in words if word.startswith("="))
     tags = [word[5:] for word in words if word.startswith(".tag=")]
-    return Asked(
+    return Request(
         command,
         {name: value for name, _, value in pairs},
         [word[1:] for word in words if word.startswith("?")],
@@ -67,27 +69,27 @@ def take_apart(sentence: Sequence[bytes]) -> Asked:
     )
 
 
-def say(tail: bytes, *words: str) -> tuple[bytes, int]:
+def sentence(tail: bytes, *words: str) -> tuple[bytes, int]:
     return b"".join([sentence_framing.word(word.encode()) for word in words]) + tail, 1
 
 
 def row(tail: bytes, cells: Mapping[str, str]) -> tuple[bytes, int]:
-    return say(tail, "!re", *(f"={name}={value}" for name, value in cells.items()))
+    return sentence(tail, "!re", *(f"={name}={value}" for name, value in cells.items()))
 
 
-def done(asked: Asked, returned: str | None = None) -> Answer:
-    yield say(asked.tail, "!done", *([] if returned is None else [f"=ret={returned}"]))
+def done(request: Request, returned: str | None = None) -> Answer:
+    yield sentence(request.tail, "!done", *([] if returned is None else [f"=ret={returned}"]))
 
 
-def refused(asked: Asked, trap: Trap) -> Answer:
+def refused(request: Request, trap: Trap) -> Answer:
     category = [f"=category={trap.category}"] if trap.category else []
-    yield say(asked.tail, "!trap", *category, f"=message={trap.message}")
+    yield sentence(request.tail, "!trap", *category, f"=message={trap.message}")
     for message in trap.more:
-        yield say(asked.tail, "!trap", f"=message={message}")
-    yield say(asked.tail, "!done")
+        yield sentence(request.tail, "!trap", f"=message={message}")
+    yield sentence(request.tail, "!done")
 
 
 def joined(pieces: Iterable[Piece]) -> tuple[bytes, int]:
-    """All there is to say, at once; for answers that end."""
+    """Join the pieces of an answer that ends, without its waits."""
     said = [piece for piece in pieces if not isinstance(piece, Wait)]
     return b"".join(data for data, _ in said), sum(count for _, count in said)

@@ -1,4 +1,4 @@
-"""A device as the RouterOS API sees it; its sessions share it."""
+"""The state of a simulated router, shared by its sessions."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from poller.sim.routeros.menu_tables import Scene
 
 
 class Router:
-    """`commands` counts what was asked, by command; only commands that exist have a name of their own."""
+    """A router. `commands` counts commands by name; unknown commands are counted as `unknown`."""
 
     __slots__ = ("changes", "chassis", "commands", "device", "life", "logins", "mac", "said")
 
     def __init__(self, device: SimDevice) -> None:
         self.device = device
         self.chassis = hardware.chassis(device.model, device.variant, device.software)
-        _ = self.chassis.version  # a wrong one is refused now, not at the first command
+        _ = self.chassis.version  # a wrong version is refused here, not at the first command
         self.life = device_traffic.life(device.salt, device.fault is Fault.REBOOT)
         self.mac = hardware.first_mac(device.salt)
         self.changes = Changes()
         self.commands: collections.Counter[str] = collections.Counter()
         self.logins = 0
-        self.said = 0  # sentences
+        self.said = 0  # number of sentences
 
     def scene(self, now: float) -> Scene:
         return Scene(self.device.name, self.mac, self.chassis, self.life.waves(now), now)
 
     def reboot(self, now: float) -> None:
-        """Uptime and counters start over; what was added by clients is configuration and stays."""
+        """Restart uptime and counters. Rows that clients added are configuration and remain."""
         self.life = self.life._replace(installed_at=now)

@@ -1,7 +1,7 @@
-"""One login session of a router: sentences in, pieces of answers out. Knows no socket and no clock.
+"""One API session with a router: sentences in, answers out. Uses no socket and no clock.
 
-Commands with tags are answered side by side, a piece of each in turn; those without one after the other. `closed`
-becomes true with the `!fatal` after which a router hangs up.
+Commands with tags are answered concurrently, piece by piece; commands without a tag in order.
+`closed` is true after a `!fatal`, when a router closes the connection.
 """
 
 from __future__ import annotations
@@ -11,40 +11,42 @@ import hashlib
 from collections.abc import Sequence
 
 from poller.sim.routeros import menu_commands, reply_pieces
-from poller.sim.routeros.menu_commands import Place
+from poller.sim.routeros.menu_commands import Context
 from poller.sim.routeros.menu_plans import PIECE
-from poller.sim.routeros.reply_pieces import INTERRUPTED, Answer, Asked, Trap, Wait
+from poller.sim.routeros.reply_pieces import INTERRUPTED, Answer, Request, Trap, Wait
 from poller.sim.routeros.router import Router
 from poller.sim.routeros.router_users import USERS, Policy
 
 REFUSED = "invalid user name or password (6)"
 REFUSED_BEFORE_6_43 = "cannot log in"
-MOST_RUNNING = 16  # commands at a time; the others wait
-MOST_STRANGE = 16  # sentences before a login
+MAX_RUNNING = 16  # commands at a time; later commands wait
+MAX_LOGINS = 16  # login attempts of a session
 NEVER = float("inf")
-_STEPS = (
-    64  # of a turn, so that a client with thousands of commands does not keep the others waiting
-)
+_STEPS = 64  # per call of `next_output`: a client with thousands of commands delays no other
 
 
 class _Running:
-    __slots__ = ("answer", "asked", "ready_at")
+    """A command under way, and the rest of its answer."""
 
-    def __init__(self, asked: Asked, answer: Answer) -> None:
-        self.asked = asked
+    __slots__ = ("answer", "ready_at", "request")
+
+    def __init__(self, request: Request, answer: Answer) -> None:
+        self.request = request
         self.answer = answer
         self.ready_at = 0.0
 
 
 class Session:
+    """The login, the waiting commands and the running commands of one client."""
+
     def __init__(self, router: Router, challenge: bytes) -> None:
         self.router = router
         self.closed = False
-        self._challenge = challenge  # sixteen octets for the login of old versions
-        self._policies: frozenset[Policy] | None = None  # None: nobody is logged in
-        self._strange = 0
+        self._challenge = challenge  # sixteen octets, for the login of versions before 6.43
+        self._policies: frozenset[Policy] | None = None  # None before the login
+        self._login_attempts = 0
         self._now = self._at = 0.0
-        self._waiting: collections.deque[Asked] = collections.deque()
+        self._waiting: collections.deque[Request] = collections.deque()
         self._running: list[_Running] = []
 
     @property
@@ -53,56 +55,57 @@ class Session:
 
     @property
     def ready_at(self) -> float:
-        """When there is something to say, on the clock `speak` is given; NEVER when a command must come first."""
-        if self._waiting and self._may_begin(self._waiting[0], self._at):
+        """When `next_output` has more, on the clock `at`; NEVER until another command arrives."""
+        if self._waiting and self._can_start(self._waiting[0], self._at):
             return self._at
         return min((each.ready_at for each in self._running), default=NEVER)
 
-    def hear(self, sentence: Sequence[bytes]) -> None:
-        """A command; what there is to say to it comes from `speak`. Cancelling cannot wait."""
-        asked = reply_pieces.take_apart(sentence)
-        if asked.command == "/cancel" and self.logged_in:
-            self._waiting.appendleft(asked)
+    def receive(self, sentence: Sequence[bytes]) -> None:
+        """Accept a command; `next_output` returns its answer. A `/cancel` goes first."""
+        request = reply_pieces.parse(sentence)
+        if request.command == "/cancel" and self.logged_in:
+            self._waiting.appendleft(request)
         else:
-            self._waiting.append(asked)
+            self._waiting.append(request)
 
-    def speak(self, now: float, at: float = 0.0) -> bytes:
-        """What there is to say by now, or the next part of it if it is much.
+    def next_output(self, now: float, at: float = 0.0) -> bytes:
+        """Return the output that is ready, or the next part of a long output.
 
-        `now` is the router's time, of which its values are a function; `at` is any clock that runs, for waits.
+        `now` is the router's time, which decides its values. `at` is a running clock, for waits.
         """
-        self._now, self._at = now, at
-        said: list[bytes] = []
+        self._now = now
+        self._at = at
+        output: list[bytes] = []
         size = 0
         for _ in range(_STEPS):
-            self._begin(at)
+            self._start_waiting(at)
             ready = next((each for each in self._running if each.ready_at <= at), None)
             if ready is None or size >= PIECE:
                 break
-            said.append(self._step(ready, at))
-            size += len(said[-1])
-        return b"".join(said)
+            output.append(self._step(ready, at))
+            size += len(output[-1])
+        return b"".join(output)
 
-    def _begin(self, at: float) -> None:
+    def _start_waiting(self, at: float) -> None:
         while self._waiting and not self.closed:
-            asked = self._waiting[0]
-            if not self._may_begin(asked, at):
+            request = self._waiting[0]
+            if not self._can_start(request, at):
                 return
             self._waiting.popleft()
-            self._running.append(_Running(asked, self._answer(asked)))
+            self._running.append(_Running(request, self._answer(request)))
 
-    def _may_begin(self, asked: Asked, at: float) -> bool:
-        """Not while one of the same tag, or one without as well, is still speaking."""
-        if asked.command == "/cancel":
+    def _can_start(self, request: Request, at: float) -> bool:
+        """Return whether no running command with the same tag (or none) has output."""
+        if request.command == "/cancel":
             return True
-        if len(self._running) >= MOST_RUNNING:
+        if len(self._running) >= MAX_RUNNING:
             return False
         return not any(
-            each.asked.tag == asked.tag and each.ready_at <= at for each in self._running
+            each.request.tag == request.tag and each.ready_at <= at for each in self._running
         )
 
     def _step(self, running: _Running, at: float) -> bytes:
-        """A piece of one answer; if there is more of it, it queues up again behind the others."""
+        """Return the next piece of an answer, and queue the command behind the others."""
         self._running.remove(running)
         piece = next(running.answer, None)
         if piece is None:
@@ -114,61 +117,62 @@ class Session:
         self.router.said += piece[1]
         return piece[0]
 
-    def _answer(self, asked: Asked) -> Answer:
-        self._count(asked)
-        if asked.command == "/login":
-            return self._login(asked)
+    def _answer(self, request: Request) -> Answer:
+        self._count(request)
+        if request.command == "/login":
+            return self._login(request)
         if self._policies is None:
-            return self._fatal(asked, "not logged in")
-        if asked.command == "/quit":
-            return self._fatal(asked, "session terminated on request")
-        if asked.command == "/cancel":
-            return self._cancel(asked)
-        return menu_commands.answer(asked, Place(self.router, self._policies, lambda: self._now))
+            return self._fatal(request, "not logged in")
+        if request.command == "/quit":
+            return self._fatal(request, "session terminated on request")
+        if request.command == "/cancel":
+            return self._cancel(request)
+        return menu_commands.answer(
+            request, Context(self.router, self._policies, lambda: self._now)
+        )
 
-    def _count(self, asked: Asked) -> None:
-        own = asked.command in ("/login", "/quit", "/cancel")
-        name = asked.command if own or menu_commands.exists(asked, self.router) else "unknown"
+    def _count(self, request: Request) -> None:
+        own = request.command in ("/login", "/quit", "/cancel")
+        name = request.command if own or menu_commands.exists(request, self.router) else "unknown"
         self.router.commands[name] += 1
 
-    def _cancel(self, asked: Asked) -> Answer:
-        """Of one command, or of all: they are interrupted, and end after the answer to the cancelling one."""
-        tag = asked.attributes.get("tag")
-        over = [each for each in self._running if tag is None or each.asked.tag == tag]
-        self._running = [each for each in self._running if each not in over]
-        for each in over:
-            yield reply_pieces.say(
-                each.asked.tail, "!trap", f"=category={INTERRUPTED}", "=message=interrupted"
+    def _cancel(self, request: Request) -> Answer:
+        """Interrupt one command or all. Their `!done` follows that of the `/cancel`."""
+        tag = request.attributes.get("tag")
+        cancelled = [each for each in self._running if tag is None or each.request.tag == tag]
+        self._running = [each for each in self._running if each not in cancelled]
+        for each in cancelled:
+            yield reply_pieces.sentence(
+                each.request.tail, "!trap", f"=category={INTERRUPTED}", "=message=interrupted"
             )
-        yield reply_pieces.say(asked.tail, "!done")
-        for each in over:
-            yield reply_pieces.say(each.asked.tail, "!done")
+        yield reply_pieces.sentence(request.tail, "!done")
+        for each in cancelled:
+            yield reply_pieces.sentence(each.request.tail, "!done")
 
-    def _login(self, asked: Asked) -> Answer:
-        self._strange += 1
-        if self._strange > MOST_STRANGE:
-            return self._fatal(asked, "too many commands before login")
-        given = asked.attributes
+    def _login(self, request: Request) -> Answer:
+        self._login_attempts += 1
+        if self._login_attempts > MAX_LOGINS:
+            return self._fatal(request, "too many commands before login")
+        fields = request.attributes
         old = self.router.chassis.version < (6, 43)
-        if "name" not in given or (old and "response" not in given):
-            return reply_pieces.done(asked, self._challenge.hex())
-        if given["name"] not in USERS or not self._proven(
-            given.get("password", ""), given.get("response")
-        ):
-            return reply_pieces.refused(asked, Trap(REFUSED_BEFORE_6_43 if old else REFUSED))
-        self._policies = USERS[given["name"]]
+        if "name" not in fields or (old and "response" not in fields):
+            return reply_pieces.done(request, self._challenge.hex())
+        is_proven = self._is_proven(fields.get("password", ""), fields.get("response"))
+        if fields["name"] not in USERS or not is_proven:
+            return reply_pieces.refused(request, Trap(REFUSED_BEFORE_6_43 if old else REFUSED))
+        self._policies = USERS[fields["name"]]
         self.router.logins += 1
-        return reply_pieces.done(asked)
+        return reply_pieces.done(request)
 
-    def _proven(self, given: str, response: str | None) -> bool:
+    def _is_proven(self, sent_password: str, response: str | None) -> bool:
         password = self.router.device.password
         if response is None:
-            return given == password
+            return sent_password == password
         secret = b"\0" + password.encode() + self._challenge
         return response == "00" + hashlib.md5(secret, usedforsecurity=False).hexdigest()
 
-    def _fatal(self, asked: Asked, reason: str) -> Answer:
+    def _fatal(self, request: Request, reason: str) -> Answer:
         self.closed = True
         self._waiting.clear()
         self._running.clear()
-        return iter([reply_pieces.say(asked.tail, "!fatal", reason)])
+        return iter([reply_pieces.sentence(request.tail, "!fatal", reason)])

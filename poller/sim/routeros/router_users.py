@@ -1,4 +1,4 @@
-"""Who may log in to a simulated router, and what for? All have the router's password."""
+"""The users of a simulated router and their policies. All have the router's password."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from poller.sim.fleet import USERNAME
 
 
 class Policy(enum.StrEnum):
-    """RouterOS's names for what a group of users may do."""
+    """The policies of a group of users, as RouterOS names them."""
 
     READ = "read"
     WRITE = "write"
-    TEST = "test"  # monitor and the like
+    TEST = "test"  # monitor and similar commands
 
 
 ADMIN = "admin"
@@ -24,5 +24,5 @@ USERS: Mapping[str, frozenset[Policy]] = {
     USERNAME: frozenset({Policy.READ, Policy.TEST}),
     ADMIN: frozenset(Policy),
     LIMITED: frozenset({Policy.READ}),  # monitor is refused
-    GUEST: frozenset(),  # everything is
+    GUEST: frozenset(),  # every command is refused
 }

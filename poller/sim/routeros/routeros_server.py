@@ -1,7 +1,7 @@
-"""All RouterOS API servers of the fleet behind one TCP port (and one for TLS, if asked for).
+"""The RouterOS API servers of the fleet behind one TCP port, and optional TLS ports.
 
-A listener shared by all devices cannot leave a connection attempt unanswered, so a router that is down accepts and
-then says nothing: the client sees a time-out either way.
+A shared listener cannot ignore a connection attempt. A router that is down accepts the connection
+and stays silent, which is a time-out for the client, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from poller.sim.routeros.router import Router
 
 
 class Visits(NamedTuple):
-    """What a router saw since the start: good logins, commands by name, sentences it said; connections open now."""
+    """Totals of a router since the start, and the connections that are open now.
+
+    `logins` counts successful logins, `said` the sentences that the router sent.
+    """
 
     logins: int
     commands: dict[str, int]
@@ -32,7 +35,7 @@ class Visits(NamedTuple):
 
 
 class RouterOsServer:
-    """Counts what it sees in `commands`, `logins` (good ones, by address) and `connections` (open now)."""
+    """The routers of a fleet. Counts commands, successful logins and open connections."""
 
     def __init__(
         self, devices: Sequence[SimDevice], seed: int = 0, clock: Clock | None = None
@@ -43,7 +46,7 @@ class RouterOsServer:
         self.open_connections: set[Connection] = set()
         self.accidents = Accidents()
         self.commands = 0
-        self.dark: Collection[str] = ()  # sites
+        self.dark: Collection[str] = ()  # silenced sites
         self._servers: list[asyncio.Server] = []
 
     @property
@@ -57,7 +60,7 @@ class RouterOsServer:
         )
 
     async def open(self, port: int, tls: ssl.SSLContext | None = None) -> int:
-        """Listen on the running loop, for plain or for TLS connections; returns the port. Raises PortInUse."""
+        """Listen for plain or TLS connections and return the port. Raises PortInUse."""
         loop = asyncio.get_running_loop()
         listeners = sockets.open_tcp(port, list(self.routers))
         for listener in listeners:
@@ -74,13 +77,16 @@ class RouterOsServer:
             connection.abort()
 
     def darken(self, sites: Collection[str]) -> None:
-        """The routers of these sites are silent from now on, and no others; what was open there stays silent."""
+        """Silence the routers of these sites, and restore those of all other sites.
+
+        A connection that was silenced never answers again.
+        """
         self.dark = sites
         for connection in self.open_connections:
             connection.stall_in(sites)
 
     def router(self, address: str) -> Router:
-        """Raises InvalidInput when no router has this address."""
+        """Return the router at this address. Raises InvalidInput."""
         if address not in self.routers:
             raise errors.InvalidInput(
                 f"no simulated router has the address {address}", hint="give one of the fleet's"
@@ -89,19 +95,21 @@ class RouterOsServer:
 
     def visits(self, address: str) -> Visits:
         router = self.router(address)
-        return Visits(router.logins, dict(router.commands), router.said, len(self._of(address)))
+        return Visits(
+            router.logins, dict(router.commands), router.said, len(self._connections_of(address))
+        )
 
     def kick(self, address: str) -> None:
-        """Its sessions end politely, as those of a user who was removed."""
-        for connection in self._of(address):
+        """Close the sessions of a router in an orderly way."""
+        for connection in self._connections_of(address):
             connection.hang_up()
 
     def reboot(self, address: str) -> None:
-        """Its sessions are reset, its uptime and counters start over."""
+        """Reset the sessions of a router and restart its uptime and counters."""
         self.router(address).reboot(self.clock.now())
-        for connection in self._of(address):
+        for connection in self._connections_of(address):
             connection.abort()
 
-    def _of(self, address: str) -> list[Connection]:
+    def _connections_of(self, address: str) -> list[Connection]:
         router = self.router(address)
         return [connection for connection in self.open_connections if connection.router is router]

@@ -1,7 +1,7 @@
-"""Words with a length before them, an empty word at the end: the framing of the RouterOS API.
+"""The framing of the RouterOS API: words with a length prefix, and an empty word at the end.
 
-Lengths take one to five octets. First octets from 0xF8 are reserved, and a word or sentence beyond any
-honest size is refused, so that a peer cannot make us wait for (or hold) gigabytes.
+Lengths take one to five octets. First octets from 0xF8 are reserved. Oversized words and sentences
+are refused, so that a peer cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def word(content: bytes) -> bytes:
 
 
 def encode(words: Iterable[bytes]) -> bytes:
-    """One sentence; nobody sends an empty one on purpose."""
+    """Encode one sentence."""
     return b"".join(map(word, words)) + b"\0"
 
 
 class Decoder:
-    """Collects bytes as they arrive and gives back the sentences that are complete."""
+    """Collects bytes as they arrive and returns complete sentences."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -52,7 +52,7 @@ class Decoder:
         self._size = 0
 
     def feed(self, data: bytes) -> list[Sentence]:
-        """The sentences these bytes complete, empty ones left out; raises Malformed."""
+        """Return the sentences that these bytes complete, without empty ones. Raises Malformed."""
         buffer = self._buffer + data if self._buffer else data
         at, done = 0, []
         while (word := _word(buffer, at)) is not None:
@@ -74,7 +74,7 @@ class Decoder:
 
 
 def _word(buffer: bytes, at: int) -> tuple[int, int] | None:
-    """Where the word that starts at `at` begins and ends; None while it is incomplete."""
+    """Return where the content of the word at `at` starts and stops; None if incomplete."""
     if at >= len(buffer):
         return None
     first = buffer[at]
@@ -92,7 +92,7 @@ def _word(buffer: bytes, at: int) -> tuple[int, int] | None:
 
 
 def _form(first: int) -> tuple[int, int]:
-    """How many length octets follow the first, and which of its bits count."""
+    """Return the number of length octets after the first, and the mask of the first."""
     if first < 0xC0:
         return 1, 0x3F
     if first < 0xE0:

@@ -1,1 +1,1 @@
-"""SNMP v1 and v2c agents: own small BER, a MIB per chassis, replies planned once and patched per request."""
+"""SNMP agents with a small BER of their own and a MIB per chassis. Reply plans are cached."""

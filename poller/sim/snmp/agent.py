@@ -1,4 +1,4 @@
-"""One device as an SNMP agent: bytes in, bytes or silence out. Knows no socket and no fault of delivery."""
+"""One device as an SNMP agent: turns a datagram into a reply or None. Opens no socket."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from poller.sim.fleet import Fault, SimDevice
 from poller.sim.snmp import ber, mib, reply_plan, snmp_request
 from poller.sim.snmp.mib import Identity
 from poller.sim.snmp.reply_plan import Plan
-from poller.sim.snmp.usm_agent import Asked, Authority
+from poller.sim.snmp.usm_agent import Authority, SecuredRequest
 
-_ENGINE_PREFIX = bytes.fromhex("80001f8805")  # net-snmp's enterprise, then octets of our own
-MAX_PLANS = 4096  # per chassis: far more than honest clients need, little enough for hostile ones
+_ENGINE_PREFIX = bytes.fromhex("80001f8805")  # the enterprise of net-snmp, format: octets
+MAX_PLANS = 4096  # per chassis: more than pollers need; limits the memory for hostile clients
 
 _Plans = dict[tuple[int, int, bytes], Plan | None]
 _plans: dict[tuple[str, int], _Plans] = {}  # devices of one chassis share their plans
 
 
 class Agent:
+    """An agent for SNMP v1, v2c and v3. Agents of one chassis share their reply plans."""
+
     __slots__ = ("_authority", "_heads", "_identity", "_plans", "_tree", "community", "device")
 
     def __init__(self, device: SimDevice) -> None:
@@ -28,53 +30,53 @@ class Agent:
         lived = device_traffic.life(device.salt, device.fault is Fault.REBOOT)
         self._identity = Identity(device.name, device.site, hardware.first_mac(device.salt), lived)
         self._heads = _heads(self.community)
-        self._authority: Authority | None = None  # until somebody speaks version 3
+        self._authority: Authority | None = None  # made at the first message of version 3
         self._tree = mib.mib(device.model, device.variant)
         self._plans = _plans.setdefault((device.model, device.variant), {})
 
     def answer(self, data: bytes, now: float) -> bytes | None:
-        """The reply to a datagram, or None where an agent keeps silent."""
+        """Return the reply to a datagram, or None where an agent does not answer."""
         try:
             version, community, pdu, request_id, rest = snmp_request.split(data)
             if community != self.community:
                 return None
-            found = self._plans.get((version, pdu, rest), _UNSEEN)
-            if found is _UNSEEN:
-                found = self._learn(version, pdu, rest)
+            plan = self._plans.get((version, pdu, rest), _UNCACHED)
+            if plan is _UNCACHED:
+                plan = self._make_plan(version, pdu, rest)
         except ber.Malformed:
             return self._answer_v3(data, now)
-        if not isinstance(found, Plan):
+        if not isinstance(plan, Plan):
             return None
-        return self._message(version, request_id, found, now)
+        return self._message(version, request_id, plan, now)
 
     @property
     def discoveries(self) -> int:
-        """How often somebody asked for its SNMPv3 engine id."""
+        """The number of requests for the SNMPv3 engine id."""
         return self._authority.discoveries if self._authority else 0
 
     def _answer_v3(self, data: bytes, now: float) -> bytes | None:
         if self._authority is None:
             self._authority = _authority(self.device, now)
-        asked = self._authority.receive(data, now)
-        if not isinstance(asked, Asked):
-            return asked
+        request = self._authority.receive(data, now)
+        if not isinstance(request, SecuredRequest):
+            return request
         try:
-            pdu, request_id, rest = snmp_request.split_pdu(asked.pdu)
-            found = self._plans.get((snmp_request.V2C, pdu, rest), _UNSEEN)
-            if found is _UNSEEN:
-                found = self._learn(snmp_request.V2C, pdu, rest)
+            pdu, request_id, rest = snmp_request.split_pdu(request.pdu)
+            plan = self._plans.get((snmp_request.V2C, pdu, rest), _UNCACHED)
+            if plan is _UNCACHED:
+                plan = self._make_plan(snmp_request.V2C, pdu, rest)
         except ber.Malformed:
             return None
-        if not isinstance(found, Plan):
+        if not isinstance(plan, Plan):
             return None
-        variables = found.fill(self._identity, now)
-        body = request_id + found.status + len(variables).to_bytes(2, "big") + variables
-        return self._authority.seal(ber.tlv(snmp_request.RESPONSE, body), asked, now)
+        variables = plan.fill(self._identity, now)
+        body = request_id + plan.status + len(variables).to_bytes(2, "big") + variables
+        return self._authority.seal(ber.tlv(snmp_request.RESPONSE, body), request, now)
 
-    def _message(self, version: int, request_id: bytes, found: Plan, now: float) -> bytes:
-        """Two-octet lengths throughout: legal BER, and what the best-known agent sends as well."""
-        variables = found.fill(self._identity, now)
-        head, status = self._heads[version], found.status
+    def _message(self, version: int, request_id: bytes, plan: Plan, now: float) -> bytes:
+        """Encode a reply. All lengths have two octets, as in the replies of net-snmp."""
+        variables = plan.fill(self._identity, now)
+        head, status = self._heads[version], plan.status
         inner = len(request_id) + len(status) + 2 + len(variables)
         return b"".join(
             (
@@ -89,18 +91,18 @@ class Agent:
             )
         )
 
-    def _learn(self, version: int, pdu: int, rest: bytes) -> Plan | None:
+    def _make_plan(self, version: int, pdu: int, rest: bytes) -> Plan | None:
         if version not in self._heads:
             return None
-        made = reply_plan.make(self._tree, version, pdu, snmp_request.parse(rest))
+        plan = reply_plan.make(self._tree, version, pdu, snmp_request.parse(rest))
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
-        self._plans[version, pdu, rest] = made
-        return made
+        self._plans[version, pdu, rest] = plan
+        return plan
 
 
 def _authority(device: SimDevice, now: float) -> Authority:
-    """One user, with the password of the device for both of authentication and privacy."""
+    """Return the SNMPv3 engine of a device. Its user has one password for both keys."""
     password = device.password.encode()
     users = {fleet.USERNAME.encode(): Passwords("SHA", password, "AES", password)}
     engine_id = _ENGINE_PREFIX + device.salt.to_bytes(8, "big")
@@ -109,9 +111,9 @@ def _authority(device: SimDevice, now: float) -> Authority:
 
 @functools.cache
 def _heads(community: bytes) -> dict[int, bytes]:
-    """By version, everything between the length of a message and the length of its PDU."""
+    """Return by version the octets between the length of a message and the length of its PDU."""
     rest = ber.octets(community) + bytes((snmp_request.RESPONSE, 0x82))
     return {version: ber.integer(version) + rest for version in (snmp_request.V1, snmp_request.V2C)}
 
 
-_UNSEEN = object()
+_UNCACHED = object()

@@ -1,6 +1,6 @@
-"""BER as SNMP uses it: a few pure functions to write it, and a strict reader for requests.
+"""The BER encoding of SNMP: an encoder, and a strict decoder for requests.
 
-Anything that is not well-formed raises `Malformed`.
+The decoder raises `Malformed` for anything that is not well-formed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ OCTET_STRING = 0x04
 NULL = 0x05
 OBJECT_ID = 0x06
 SEQUENCE = 0x30
-IP_ADDRESS = 0x40
 COUNTER32 = 0x41
 GAUGE32 = 0x42
 TIME_TICKS = 0x43
@@ -41,7 +40,7 @@ def tlv(tag: int, content: bytes) -> bytes:
 
 
 def integer(value: int, tag: int = INTEGER) -> bytes:
-    """Two's complement in the fewest octets; a negative number needs its bits counted inverted."""
+    """Encode a number in two's complement, in the minimum number of octets."""
     size = (value if value >= 0 else ~value).bit_length() // 8 + 1
     return tlv(tag, value.to_bytes(size, "big", signed=True))
 
@@ -59,12 +58,12 @@ def varbind(name: Oid, value: bytes) -> bytes:
 
 
 def exception(name: Oid, tag: int) -> bytes:
-    """A varbind whose value is noSuchObject, noSuchInstance or endOfMibView."""
+    """Encode a varbind whose value is noSuchObject, noSuchInstance or endOfMibView."""
     return varbind(name, bytes((tag, 0)))
 
 
 def read_header(data: bytes, at: int, end: int) -> tuple[int, int, int]:
-    """Tag, first and last-plus-one offset of the content of the element that starts at `at`."""
+    """Return the tag of the element at `at`, and where its content starts and stops."""
     if at + 2 > end:
         raise Malformed("cut short")
     tag, size, start = data[at], data[at + 1], at + 2
@@ -80,15 +79,15 @@ def read_header(data: bytes, at: int, end: int) -> tuple[int, int, int]:
 
 
 def read(data: bytes, at: int, end: int, tag: int) -> tuple[int, int]:
-    """Content offsets of an element that must have this tag."""
-    found, start, stop = read_header(data, at, end)
-    if found != tag:
+    """Return the content offsets of an element. Raises Malformed if it has another tag."""
+    actual, start, stop = read_header(data, at, end)
+    if actual != tag:
         raise Malformed("unexpected tag")
     return start, stop
 
 
 def read_integer(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A 32-bit INTEGER and the offset after it."""
+    """Return a 32-bit INTEGER and the offset after it."""
     start, stop = read(data, at, end, INTEGER)
     if not 1 <= stop - start <= 5:
         raise Malformed("not a 32-bit integer")
@@ -96,7 +95,7 @@ def read_integer(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def read_oid(data: bytes, at: int, end: int) -> tuple[Oid, int]:
-    """An OBJECT IDENTIFIER and the offset after it."""
+    """Return an OBJECT IDENTIFIER and the offset after it."""
     start, stop = read(data, at, end, OBJECT_ID)
     if start == stop or data[stop - 1] & 0x80:
         raise Malformed("empty or unfinished object identifier")

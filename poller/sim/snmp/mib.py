@@ -1,7 +1,7 @@
-"""What objects does an agent have? A sorted tree per chassis, with every byte encoded that never changes.
+"""The objects of an agent: a sorted tree per chassis, encoded in advance where possible.
 
-A cell is one variable: `bytes` (the finished varbind, the same on all devices of the chassis), `Moving`
-(a number that grows with one of the device's waves) or `Personal` (differs from device to device).
+A cell is one variable: `bytes` (the encoded varbind, the same on all devices of the chassis),
+`Moving` (a number that grows with one of the device's waves) or `Personal` (a value per device).
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _COUNTER64_COLUMNS = range(6, 14)  # of ifXTable
 
 
 class Identity(NamedTuple):
-    """What a `Personal` cell may ask of a device."""
+    """The facts about a device that a `Personal` cell can use."""
 
     name: str
     location: str
-    mac: int  # the ports count up from it
+    mac: int  # the MAC addresses of the ports follow it
     life: Life
 
 
 class Moving(NamedTuple):
-    """A growing number; `heads[n]` is the varbind up to a value of n octets."""
+    """A growing number. `heads[n]` is the varbind up to a value of n octets."""
 
     heads: tuple[bytes, ...]
     rate: float
@@ -59,52 +59,54 @@ Own = Callable[[Identity, float], bytes]  # the value of a device at an instant
 
 
 class Personal(NamedTuple):
-    """A value of the device's own; as with `Moving`, `heads[n]` is the varbind up to a value of n octets."""
+    """A value that differs between devices. `heads[n]` is the varbind up to a value of n octets."""
 
     heads: tuple[bytes, ...]
     value: Own
 
 
 Cell = bytes | Moving | Personal
-PERSONAL_LIMIT = 32  # octets in a value of the device's own: names of its kind are shorter
+PERSONAL_LIMIT = 32  # octets in a `Personal` value: device names are shorter
 
 
 def size(cell: Cell) -> int:
-    """The most octets a cell can take."""
+    """Return the maximum number of octets of a cell."""
     return len(cell) if isinstance(cell, bytes) else len(cell.heads[-1]) + len(cell.heads) - 1
 
 
 @dataclass(frozen=True)
 class View:
-    """The objects one SNMP version can see, in order."""
+    """The objects that one SNMP version can read, in order."""
 
     names: list[Oid]
     cells: list[Cell]
     objects: frozenset[Oid] = field(default_factory=frozenset)  # names without their instance part
 
     def find(self, name: Oid) -> Cell | int:
-        """The cell of exactly this name, or the exception tag that says how it is missing."""
+        """Return the cell of exactly this name, or the exception tag for a missing one."""
         at = bisect.bisect_left(self.names, name)
         if at < len(self.names) and self.names[at] == name:
             return self.cells[at]
-        known = any(name[:n] in self.objects for n in range(len(name), 0, -1))
-        return ber.NO_SUCH_INSTANCE if known else ber.NO_SUCH_OBJECT
+        has_object = any(name[:n] in self.objects for n in range(len(name), 0, -1))
+        return ber.NO_SUCH_INSTANCE if has_object else ber.NO_SUCH_OBJECT
 
     def after(self, name: Oid) -> int:
-        """Position of the first variable after a name; `len(names)` at the end."""
+        """Return the position of the first variable after a name; `len(names)` at the end."""
         return bisect.bisect_right(self.names, name)
 
 
 @dataclass(frozen=True)
 class Mib:
-    v1: View  # SNMPv1 cannot carry a Counter64, so it does not see one
+    """The objects of a chassis for each SNMP version."""
+
+    v1: View  # without Counter64, which SNMPv1 does not have
     v2c: View
     max_message: int
 
 
 @functools.cache
 def mib(model: str, variant: int) -> Mib:
-    """The tree of a chassis, made once."""
+    """Return the objects of a chassis, made once."""
     chassis = hardware.chassis(model, variant)
     rows = sorted(_objects(chassis), key=lambda row: row[0])
     narrow = [
@@ -161,22 +163,22 @@ def _engine(chassis: Chassis) -> Iterator[tuple[Oid, Cell]]:
 
 
 def moving(name: Oid, tag: int, rate: float, wave: int, mask: int) -> Cell:
-    """A growing number; one that stands still is as good as constant."""
+    """Return a cell for a growing number; for a rate of zero, a constant."""
     if rate == 0.0:
         return ber.varbind(name, ber.integer(0, tag))
     return Moving(_heads(name, tag, mask.bit_length() // 8 + 1), rate, wave, mask)
 
 
 def personal(name: Oid, tag: int, value: Own) -> Personal:
-    """A value of the device's own, of at most PERSONAL_LIMIT octets."""
+    """Return a cell for a value that differs between devices, of at most PERSONAL_LIMIT octets."""
     return Personal(_heads(name, tag, PERSONAL_LIMIT), value)
 
 
-def _heads(name: Oid, tag: int, most: int) -> tuple[bytes, ...]:
+def _heads(name: Oid, tag: int, maximum: int) -> tuple[bytes, ...]:
     encoded = ber.oid(name)
     return tuple(
         bytes((ber.SEQUENCE,)) + ber.length(len(encoded) + 2 + n) + encoded + bytes((tag, n))
-        for n in range(most + 1)
+        for n in range(maximum + 1)
     )
 
 

@@ -1,6 +1,6 @@
-"""How is a request answered? Decided once per chassis and request; a plan is then only filled in.
+"""Reply plans: the reply to a request, made once per chassis and filled in for each device.
 
-Everything that differs between two devices of a chassis, or between two instants, is a slot in the plan.
+A value that differs between devices of a chassis, or between instants, is a slot in the plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from poller.sim.snmp.mib import Cell, Identity, Mib, Moving, Own, Personal, View
 from poller.sim.snmp.snmp_request import Request
 
 TOO_BIG, NO_SUCH_NAME, NOT_WRITABLE = 1, 2, 17
-ENVELOPE = 64  # octets kept free for everything around the variables
+ENVELOPE = 64  # octets reserved for the message around the variables
 
 # position in the parts, varbind heads, rate, wave, mask
 _Slot = tuple[int, tuple[bytes, ...], float, int, int]
@@ -25,13 +25,15 @@ _OwnSlot = tuple[int, tuple[bytes, ...], Own]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """A reply with empty parts where a slot is filled in."""
+
     status: bytes  # error-status, error-index, and the head of the varbind list up to its length
     parts: list[bytes]
     moving: tuple[_Slot, ...] = ()
     personal: tuple[_OwnSlot, ...] = ()
 
     def fill(self, identity: Identity, now: float) -> bytes:
-        """The varbinds as they are for one device at one instant."""
+        """Return the varbinds for one device at one instant."""
         out = self.parts
         if not self.moving and not self.personal:
             return out[0] if out else b""
@@ -48,33 +50,33 @@ class Plan:
         return b"".join(out)
 
 
-def make(tree: Mib, version: int, pdu: int, asked: Request) -> Plan | None:
-    """The plan for a request; None for what an agent does not answer at all."""
+def make(tree: Mib, version: int, pdu: int, request: Request) -> Plan | None:
+    """Return the plan for a request, or None for a PDU that an agent does not answer."""
     if version == snmp_request.V1:
-        return _make_v1(tree.v1, pdu, asked, tree.max_message - ENVELOPE)
-    room = tree.max_message - ENVELOPE
+        return _make_v1(tree.v1, pdu, request, tree.max_message - ENVELOPE)
+    space = tree.max_message - ENVELOPE
     if pdu == snmp_request.GET:
-        return _whole((_get(tree.v2c, name) for name in asked.names), room)
+        return _whole((_get(tree.v2c, name) for name in request.names), space)
     if pdu == snmp_request.GET_NEXT:
-        return _whole((_next(tree.v2c, name)[0] for name in asked.names), room)
+        return _whole((_next(tree.v2c, name)[0] for name in request.names), space)
     if pdu == snmp_request.GET_BULK:
-        return _cut(_bulk(tree.v2c, asked), room)
-    return _error(NOT_WRITABLE, 1, asked.varbinds) if pdu == snmp_request.SET else None
+        return _cut(_bulk(tree.v2c, request), space)
+    return _error(NOT_WRITABLE, 1, request.varbinds) if pdu == snmp_request.SET else None
 
 
-def _make_v1(view: View, pdu: int, asked: Request, room: int) -> Plan | None:
+def _make_v1(view: View, pdu: int, request: Request, space: int) -> Plan | None:
     if pdu == snmp_request.SET:
-        return _error(NO_SUCH_NAME, 1, asked.varbinds)
+        return _error(NO_SUCH_NAME, 1, request.varbinds)
     if pdu not in (snmp_request.GET, snmp_request.GET_NEXT):
         return None
     cells: list[Cell] = []
-    for number, name in enumerate(asked.names, 1):
+    for number, name in enumerate(request.names, 1):
         cell = view.find(name) if pdu == snmp_request.GET else _at(view, view.after(name))
         if isinstance(cell, int):
-            return _error(NO_SUCH_NAME, number, asked.varbinds)
+            return _error(NO_SUCH_NAME, number, request.varbinds)
         cells.append(cell)
-    if sum(map(mib.size, cells)) > room:
-        return _error(TOO_BIG, 0, asked.varbinds)
+    if sum(map(mib.size, cells)) > space:
+        return _error(TOO_BIG, 0, request.varbinds)
     return _plan(cells)
 
 
@@ -84,7 +86,7 @@ def _get(view: View, name: Oid) -> Cell:
 
 
 def _next(view: View, name: Oid) -> tuple[Cell, Oid | None]:
-    """The variable after a name, and its own name; endOfMibView and None at the end."""
+    """Return the variable after a name, and its name; at the end, endOfMibView and None."""
     at = view.after(name)
     cell = _at(view, at)
     if isinstance(cell, int):
@@ -96,42 +98,42 @@ def _at(view: View, at: int) -> Cell | int:
     return view.cells[at] if at < len(view.cells) else ber.END_OF_MIB_VIEW
 
 
-def _bulk(view: View, asked: Request) -> Iterator[Cell]:
-    """Non-repeaters once, then row after row of the repeaters until all have reached the end."""
-    single = max(0, asked.first)
-    for name in asked.names[:single]:
+def _bulk(view: View, request: Request) -> Iterator[Cell]:
+    """Yield the non-repeaters once, then rows of the repeaters until all are at their end."""
+    single = max(0, request.first)
+    for name in request.names[:single]:
         yield _next(view, name)[0]
-    names = asked.names[single:]
+    names = request.names[single:]
     ended: set[int] = set()
-    for _ in range(max(0, asked.second)):
+    for _ in range(max(0, request.second)):
         if len(ended) == len(names):
             return
         for column, name in enumerate(names):
-            cell, found = _next(view, name)
-            if found is None:
+            cell, next_name = _next(view, name)
+            if next_name is None:
                 ended.add(column)
             else:
-                names[column] = found
+                names[column] = next_name
             yield cell
 
 
-def _whole(cells: Iterable[Cell], room: int) -> Plan:
-    """All of it, or tooBig."""
-    kept = list(cells)
-    if sum(map(mib.size, kept)) > room:
+def _whole(cells: Iterable[Cell], space: int) -> Plan:
+    """Return a plan with all cells, or tooBig if they do not fit."""
+    all_cells = list(cells)
+    if sum(map(mib.size, all_cells)) > space:
         return _error(TOO_BIG, 0, b"")
-    return _plan(kept)
+    return _plan(all_cells)
 
 
-def _cut(cells: Iterator[Cell], room: int) -> Plan:
-    """As much as one message holds: a bulk reply may end early, the client asks on from there."""
-    kept: list[Cell] = []
+def _cut(cells: Iterator[Cell], space: int) -> Plan:
+    """Return a plan with the cells that fit into one message: a bulk reply may end early."""
+    fitting: list[Cell] = []
     for cell in cells:
-        room -= mib.size(cell)
-        if room < 0:
-            return _plan(kept) if kept else _error(TOO_BIG, 0, b"")
-        kept.append(cell)
-    return _plan(kept)
+        space -= mib.size(cell)
+        if space < 0:
+            return _plan(fitting) if fitting else _error(TOO_BIG, 0, b"")
+        fitting.append(cell)
+    return _plan(fitting)
 
 
 def _error(status: int, index: int, varbinds: bytes) -> Plan:
@@ -143,7 +145,7 @@ def _status(status: int, index: int) -> bytes:
 
 
 def _plan(cells: list[Cell]) -> Plan:
-    """Neighbouring constants become one part, so that a plan has little more parts than slots."""
+    """Join neighbouring constants into one part."""
     parts: list[bytes] = []
     moving: list[_Slot] = []
     personal: list[_OwnSlot] = []

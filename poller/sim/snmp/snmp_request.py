@@ -1,4 +1,4 @@
-"""What does a datagram ask? Split it fast (the request id apart from the rest), parse the rest when new."""
+"""Requests: split a datagram into request id and rest, and parse a rest that is not cached."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ V1, V2C = 0, 1
 GET, GET_NEXT, RESPONSE, SET, GET_BULK = 0xA0, 0xA1, 0xA2, 0xA3, 0xA5
 
 
-# Version, community, PDU tag, request id (with tag and length, to be echoed), everything after it.
-# A plain tuple: this is made for every datagram.
+# Version, community, PDU tag, request id (encoded, for the reply), the rest of the message.
+# A plain tuple, because one is made for every datagram.
 Envelope = tuple[int, bytes, int, bytes, bytes]
 
 
 class Request(NamedTuple):
-    """`first` and `second` are error-status and error-index, or non-repeaters and max-repetitions."""
+    """The rest of a request, parsed.
+
+    `first` and `second` are error-status and error-index, or non-repeaters and max-repetitions.
+    """
 
     first: int
     second: int
     names: list[Oid]
-    varbinds: bytes  # the varbind list as it came, to be echoed in an error
+    varbinds: bytes  # the encoded varbind list, for the reply of an error
 
 
 def split(data: bytes) -> Envelope:
-    """Take the envelope apart without checking lengths that nobody relies on; raises Malformed."""
+    """Split a message without checking the lengths that no caller needs. Raises Malformed."""
     try:
         at = _inside(data, 0)
         community = at + 5
@@ -50,14 +53,14 @@ def split(data: bytes) -> Envelope:
 
 
 def split_pdu(data: bytes) -> tuple[int, bytes, bytes]:
-    """PDU tag, request id and everything after it, of a PDU alone; raises Malformed."""
+    """Split a PDU into its tag, request id and the rest. Raises Malformed."""
     tag, start, end = ber.read_header(data, 0, len(data))
     _, at = ber.read_integer(data, start, end)
     return tag, data[start:at], data[at:end]
 
 
 def parse(rest: bytes) -> Request:
-    """The part after the request id, checked to the last byte; raises Malformed."""
+    """Parse the rest after the request id, and check all of it. Raises Malformed."""
     end = len(rest)
     first, at = ber.read_integer(rest, 0, end)
     second, at = ber.read_integer(rest, at, end)
@@ -76,6 +79,6 @@ def parse(rest: bytes) -> Request:
 
 
 def _inside(data: bytes, at: int) -> int:
-    """Offset of the content of the element at `at`."""
+    """Return the offset of the content of the element at `at`."""
     size = data[at + 1]
     return at + 2 if size < 0x80 else at + 2 + (size & 0x7F)

@@ -1,6 +1,6 @@
-"""All SNMP agents of the fleet behind one UDP port: which device was asked, and how does its reply travel?
+"""The SNMP agents of the fleet behind one UDP port, with loss, delay and garbage on the way.
 
-This is where faults of delivery live: silence, loss, delay, garbage. Nothing a peer sends raises here.
+No datagram of a peer raises an exception here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOSS = 0.3
 _IP_PKTINFO = 8
 _ANCILLARY = socket.CMSG_SPACE(12)
 _LARGEST_REQUEST = 4096
-_PER_WAKE_UP = 128  # then let the TCP side have its turn
+_PER_WAKE_UP = 128  # datagrams, then other callbacks of the loop run
 _DELIVERY_FAULTS = frozenset((Fault.SLOW, Fault.LOSSY, Fault.GARBAGE))
 
 _Peer = tuple[str, int]
@@ -29,7 +29,7 @@ _Send = Callable[[bytes], None]
 
 
 class SnmpServer:
-    """Counts what it sees in `requests` and `replies`; a device that is down is simply not there."""
+    """The agents that are up. `requests` and `replies` count datagrams."""
 
     def __init__(
         self, devices: Sequence[SimDevice], seed: int = 0, clock: Clock | None = None
@@ -40,7 +40,7 @@ class SnmpServer:
             for device in devices
             if device.protocol is Protocol.SNMP and device.fault is not Fault.DOWN
         }
-        self._agents = self._all  # those that answer now
+        self._agents = self._all  # the agents of the sites that are not dark
         self._addresses = [device.address for device in devices if device.protocol is Protocol.SNMP]
         self._dice = random.Random(seed)  # noqa: S311  loss and garbage, not secrets
         self._sockets: list[socket.socket] = []
@@ -48,7 +48,7 @@ class SnmpServer:
         self.replies = 0
 
     def open(self, port: int) -> int:
-        """Bind and start to answer on the running loop; returns the port. Raises PortInUse."""
+        """Listen on the running loop and return the port. Raises PortInUse."""
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets.open_udp(port, self._addresses)
         for sock in self._sockets:
@@ -57,7 +57,7 @@ class SnmpServer:
 
     @property
     def discoveries(self) -> int:
-        """How often an agent was asked for its SNMPv3 engine id."""
+        """The number of requests for an SNMPv3 engine id."""
         return sum(agent.discoveries for agent in self._all.values())
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class SnmpServer:
         self._sockets = []
 
     def darken(self, sites: Collection[str]) -> None:
-        """The agents of these sites are silent from now on, and no others."""
+        """Silence the agents of these sites, and restore those of all other sites."""
         self._agents = {
             address: agent for address, agent in self._all.items() if agent.device.site not in sites
         }
@@ -81,7 +81,7 @@ class SnmpServer:
         return functools.partial(self._drain, sock)
 
     def _drain(self, sock: socket.socket) -> None:
-        """The wildcard socket: the ancillary data says which address was asked, and answers from it."""
+        """Answer on the wildcard socket, from the address in the ancillary data of each request."""
         receive, agents = sock.recvmsg, self._agents
         now = self.clock.now()
         for _ in range(_PER_WAKE_UP):
@@ -92,9 +92,8 @@ class SnmpServer:
             self.requests += 1
             if not ancillary or not peer[0].startswith(sockets.LOOPBACK):
                 continue
-            agent = agents.get(
-                ancillary[0][2][8:12]
-            )  # in_pktinfo: interface, local address, destination
+            destination = ancillary[0][2][8:12]  # in_pktinfo: interface, local address, destination
+            agent = agents.get(destination)
             reply = agent.answer(data, now) if agent else None
             if agent is None or reply is None:
                 continue
@@ -104,7 +103,7 @@ class SnmpServer:
                 self._send(sock, ancillary, peer, reply)
 
     def _drain_single(self, sock: socket.socket, address: bytes) -> None:
-        """The socket of a single address."""
+        """Answer on the socket of a single address."""
         for _ in range(_PER_WAKE_UP):
             try:
                 data, peer = sock.recvfrom(_LARGEST_REQUEST)
@@ -120,7 +119,7 @@ class SnmpServer:
     def _send(self, sock: socket.socket, ancillary: _Ancillary, peer: _Peer, reply: bytes) -> None:
         try:
             sock.sendmsg((reply,), ancillary, 0, peer)
-        except OSError:  # the peer is gone, or the buffer is full: datagrams get lost
+        except OSError:  # the peer is gone or the buffer is full: the datagram is lost
             return
         self.replies += 1
 

@@ -98,13 +98,15 @@ SENTENCE = st.builds(
 def test_every_command_ends_or_goes_on(device: fleet.SimDevice, said: list[list[bytes]]) -> None:
     """Nothing raises, every answer is made of sentences, and after a /cancel nothing is left to say."""
     session = Session(Router(device), bytes(16))
-    session.hear(LOGIN)
+    session.receive(LOGIN)
     for sentence in said:
-        session.hear(sentence)
-    heard = sentence_framing.Decoder().feed(b"".join(iter(lambda: session.speak(NOW), b"")))
+        session.receive(sentence)
+    heard = sentence_framing.Decoder().feed(b"".join(iter(lambda: session.next_output(NOW), b"")))
     assert {sentence[0] for sentence in heard} <= {b"!re", b"!done", b"!trap", b"!empty", b"!fatal"}
     assert session.closed == any(sentence[0] == b"!fatal" for sentence in heard)
     if not session.closed:
-        session.hear([b"/cancel"])
-        assert sentence_framing.Decoder().feed(b"".join(iter(lambda: session.speak(NOW), b"")))
+        session.receive([b"/cancel"])
+        assert sentence_framing.Decoder().feed(
+            b"".join(iter(lambda: session.next_output(NOW), b""))
+        )
         assert session.ready_at == NEVER

@@ -19,7 +19,7 @@ from poller.sim.routeros import (
 from poller.sim.routeros.injected_faults import Accident, Mishap
 from poller.sim.routeros.router import Router
 from poller.sim.routeros.router_session import (
-    MOST_STRANGE,
+    MAX_LOGINS,
     NEVER,
     REFUSED,
     REFUSED_BEFORE_6_43,
@@ -40,14 +40,14 @@ def router(model: str = "rb5009", software: str = "7.18.2", fault: Fault = Fault
 
 def heard(session: Session, now: float = NOW, at: float = 0.0) -> list[list[str]]:
     """All the session has to say by now."""
-    said = b"".join(iter(lambda: session.speak(now, at), b""))
+    said = b"".join(iter(lambda: session.next_output(now, at), b""))
     return [
         [word.decode() for word in sentence] for sentence in sentence_framing.Decoder().feed(said)
     ]
 
 
 def say(session: Session, *words: str, now: float = NOW, at: float = 0.0) -> list[list[str]]:
-    session.hear([word.encode() for word in words])
+    session.receive([word.encode() for word in words])
     return heard(session, now, at)
 
 
@@ -234,7 +234,7 @@ def test_uptime_as_routers_write_it(seconds: float, text: str) -> None:
 def test_strangers_may_not_say_much() -> None:
     """Sentences before a login are counted, and the one too many ends the session."""
     session = Session(router(), CHALLENGE)
-    for _ in range(MOST_STRANGE):
+    for _ in range(MAX_LOGINS):
         assert say(session, "/login")[0][0] == "!done"
     assert say(session, "/login") == [["!fatal", "too many commands before login"]]
     assert session.closed
@@ -278,7 +278,7 @@ def test_commands_with_tags_are_answered_side_by_side() -> None:
     """Two long answers come in turns, each complete and in its own order."""
     session = logged_in(router("lab-200"))
     for tag in ("a", "b"):
-        session.hear([b"/interface/print", f".tag={tag}".encode()])
+        session.receive([b"/interface/print", f".tag={tag}".encode()])
     reply = heard(session)
     tags = [sentence[-1] for sentence in reply]
     assert tags[0] == ".tag=a"
@@ -293,7 +293,9 @@ def test_commands_without_a_tag_are_answered_in_order() -> None:
     """Nobody could tell their answers apart otherwise."""
     session = logged_in(router("lab-200"))
     for _ in range(2):
-        session.hear([b"/interface/print", b"=.proplist=name,comment,mac-address,type,mtu,rx-byte"])
+        session.receive(
+            [b"/interface/print", b"=.proplist=name,comment,mac-address,type,mtu,rx-byte"]
+        )
     replies = [sentence[0] for sentence in heard(session)]
     assert replies == (["!re"] * 200 + ["!done"]) * 2
 
@@ -301,8 +303,8 @@ def test_commands_without_a_tag_are_answered_in_order() -> None:
 def test_a_long_answer_comes_in_pieces() -> None:
     """A part of the answer is made at a time, so that a slow reader costs no memory."""
     session = logged_in(router("lab-300"))
-    session.hear([b"/interface/print"])
-    pieces = list(iter(lambda: session.speak(NOW), b""))
+    session.receive([b"/interface/print"])
+    pieces = list(iter(lambda: session.next_output(NOW), b""))
     assert len(pieces) > 3
     assert max(map(len, pieces)) < 2 * menu_plans.PIECE
 

@@ -1,6 +1,7 @@
-"""Every menu of the simulated routers, a file for each group. To add a menu, add a `Table` to its group's TABLES.
+"""The menus of the simulated routers, one file per group.
 
-Two tables may have the same path when versions differ: the first that the router has is the one.
+To add a menu, add a `Table` to the TABLES of its group. Tables for different versions may have the
+same path: the first whose condition holds for the router is used.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ TABLES: Mapping[str, list[Table]] = _by_path()
 
 
 def find(path: str, chassis: Chassis) -> Table | None:
-    """The menu at a path, if a router of this chassis has it."""
+    """Return the menu at a path, or None if a router of this chassis does not have it."""
     return next((table for table in TABLES.get(path, ()) if table.where(chassis)), None)
 
 
 def has(prefix: str, chassis: Chassis) -> bool:
-    """Is there a menu at or below a path?"""
+    """Return whether there is a menu at or below a path."""
     below = prefix.rstrip("/") + "/"
     return any(f"{path}/".startswith(below) and find(path, chassis) for path in TABLES)

@@ -1,4 +1,4 @@
-"""Wired ports: their links and optics, the power they give, and the switch behind them."""
+"""Wired ports: links, optics, power over Ethernet, and the switch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from poller.sim.routeros.menu_tables import (
 )
 from poller.sim.routeros.menus import interface_menus
 
-_POWERED = 16  # ports at most that give power
+_POWERED = 16  # maximum number of ports with power over Ethernet
 
 
 def _rate(port: Port) -> str | None:
@@ -39,7 +39,7 @@ def _linked(words: str) -> Fixed:
 
 
 def _module(value: Callable[[Port], str]) -> Fixed:
-    """Of the module in an optical port. Every fourth one is empty."""
+    """Wrap a property of an SFP module. Every fourth optical port is empty."""
     return lambda port: value(port) if _has_module(port) else None
 
 
@@ -48,7 +48,7 @@ def _has_module(port: Port) -> bool:
 
 
 def _is_copper(port: Port) -> bool:
-    """A direct attach cable has no optics to measure."""
+    """Return whether the module is a direct attach cable, which has no optics."""
     return port.index % 5 == 2
 
 
@@ -126,7 +126,7 @@ ETHERNET = Table(
 )
 
 
-# Power over Ethernet: copper ports give power to what is plugged in.
+# Power over Ethernet, on copper ports.
 
 
 def _powering(chassis: Chassis) -> Sequence[Port]:
@@ -145,7 +145,7 @@ def _state(port: Port) -> str:
 
 
 def _current(scene: Scene, port: Port) -> float:
-    """Milliamperes."""
+    """Return the current in milliamperes."""
     return 90 + 9 * (port.index % 11) + 4 * math.sin(scene.now / 240 + port.index)
 
 
@@ -188,13 +188,13 @@ POE = Table(
 )
 
 
-# The switch counts on its own, and for its port to the processor in two lanes.
+# The switch has counters of its own, and two lanes on its port to the CPU.
 
 
 class SwitchPort(NamedTuple):
     number: int
     name: str
-    port: Port | None  # None: the one to the processor
+    port: Port | None  # None: the port to the CPU
 
 
 def _switch_ports(chassis: Chassis) -> Sequence[SwitchPort]:

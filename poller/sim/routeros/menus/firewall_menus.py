@@ -1,4 +1,4 @@
-"""The firewall: rules and what they counted, address lists, and the connections that are open."""
+"""The firewall: rules with counters, address lists and open connections."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Rule(NamedTuple):
     out_interface: str
     log: bool
     disabled: bool
-    rate: float  # octets a second; 0 for a rule that nothing ever matched
+    rate: float  # octets per second; 0 for a rule that never matches
 
 
 def _rules(menu: str, family: str) -> Rows:
@@ -122,7 +122,7 @@ def _listed(chassis: Chassis) -> Sequence[Listed]:
 
 
 def _timeout(scene: Scene, row: Listed) -> str | None:
-    """A dynamic entry lives for a day, and comes back."""
+    """Return the time left of a dynamic entry, which is renewed after a day."""
     return uptime(DAY - (scene.now + 997 * row.number) % DAY) if row.dynamic else None
 
 
@@ -150,7 +150,7 @@ def _list(family: str, addresses: str) -> Table:
     )
 
 
-# Connections come and go: each is there for a share of its own period.
+# Connections come and go: each exists for a share of its own period.
 
 
 class Tracked(NamedTuple):

@@ -1,4 +1,4 @@
-"""Interfaces of every kind: /interface, and what bridges and VLANs add to it."""
+"""Interfaces of every kind: /interface, bridges and VLANs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def identity(port: Port) -> str:
 
 
 def ports(*kinds: Kind) -> Callable[[Chassis], Sequence[Port]]:
-    """The interfaces of these kinds, in their order."""
+    """Return a function that lists the interfaces of these kinds, in their order."""
     return lambda chassis: [port for port in chassis.ports if port.kind in kinds]
 
 
@@ -46,7 +46,7 @@ def _sent(rates: Rates) -> float:
     return rates.out_unicast + rates.out_multicast + rates.out_broadcast
 
 
-#: What a menu of one kind of interface shows of each, beside its own properties.
+#: The properties that every menu of one kind of interface has.
 COMMON: dict[str, Fixed] = {
     ".id": identity,
     "name": lambda port: port.name,
@@ -122,7 +122,7 @@ BRIDGE = Table(
 
 
 class Membership(NamedTuple):
-    """Who carries one VLAN of a bridge."""
+    """The ports of a bridge that carry one VLAN."""
 
     number: int
     vlan: str

@@ -1,4 +1,4 @@
-"""Addresses and names: /ip/address, DHCP leases, pools, DNS, the cloud name, and neighbours; the same for IPv6."""
+"""Addresses: /ip/address, DHCP leases, pools, DNS, cloud, neighbours; also for IPv6."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Lease(NamedTuple):
 
 
 def client_mac(place: int) -> int:
-    """Of the n-th client of a router, be it a lease's or a radio's."""
+    """Return the MAC address of the n-th client of a router, for DHCP and wireless menus."""
     return 0x02_50_00_00_00_00 + place
 
 
@@ -106,7 +106,7 @@ def _while_bound(value: Callable[[Lease], str]) -> Fixed:
 
 
 def _expires(scene: Scene, lease: Lease) -> str | None:
-    """Renewed at half time, each at its own."""
+    """Return the time left of a lease, which is renewed at half time."""
     passed = (scene.now + 37 * lease.number) % (_LEASE_SECONDS / 2)
     return uptime(_LEASE_SECONDS - passed) if lease.bound else None
 
@@ -168,7 +168,7 @@ def _pools(chassis: Chassis) -> Sequence[Pool]:
 
 
 def _total(pool: Pool) -> str | None:
-    """Version 7.18 counts itself."""
+    """Return the number of addresses; only version 7.18 and later have it."""
     if pool.chassis.version < (7, 18):
         return None
     return str(sum(_size(part) for part in pool.ranges.split(",")))
@@ -281,7 +281,7 @@ CLOUD = Table(
 )
 
 
-# Neighbours: who announces itself (IPv4), and who answers for an address (IPv6).
+# Neighbours: discovered devices (IPv4), and the neighbour cache (IPv6).
 
 
 class Neighbor(NamedTuple):
@@ -296,6 +296,11 @@ def _neighbors(chassis: Chassis) -> Sequence[Neighbor]:
     return [Neighbor(n, ports[n % len(ports)], f"sw-{n:02d}") for n in range(1, count + 1)]
 
 
+def _padded_identity(row: Neighbor) -> str:
+    """Return the name of a neighbour; some devices pad theirs with NUL."""
+    return row.identity + "\0\0" if row.number == 2 else row.identity
+
+
 NEIGHBOR = Table(
     "/ip/neighbor",
     _neighbors,
@@ -304,9 +309,7 @@ NEIGHBOR = Table(
         "interface": lambda row: row.interface,
         "address": lambda row: f"10.20.250.{row.number}",
         "mac-address": lambda row: mac(0x02_60_00_00_00_00 + row.number),
-        "identity": lambda row: (
-            row.identity + ("\0\0" if row.number == 2 else "")
-        ),  # some pad their name
+        "identity": _padded_identity,
         "platform": text("MikroTik"),
         "version": text("7.18.2 (stable)"),
         "unpack": text("none"),

@@ -1,4 +1,4 @@
-"""Mobile networks: version 7 has `monitor`, version 6 `info`, which takes one number."""
+"""LTE interfaces: `monitor` in version 7, `info` with a single number in version 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues: the tree, and the simple ones that count both directions in one property."""
+"""Queues: the tree, and simple queues with both directions in one property."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Queue(NamedTuple):
     name: str
     parent: str
     limit: int
-    rate: float  # octets a second up; down is four times that
+    rate: float  # octets per second of upload; download is four times that
     disabled: bool
 
 
@@ -40,7 +40,7 @@ def _queues(chassis: Chassis, kind: str, parent: str) -> Sequence[Queue]:
 
 
 def _now(scene: Scene, queue: Queue) -> int:
-    """Bits a second at the moment."""
+    """Return the bits per second now."""
     return 0 if queue.disabled else int(swing(scene, queue.rate * 8, 0.5, 300, queue.number))
 
 
@@ -76,7 +76,7 @@ TREE = Table(
 
 
 def _both(up: Live, down: float = 4.0) -> Live:
-    """What goes up, a slash, and what comes down."""
+    """Join the values for upload and download with a slash."""
     return lambda scene, queue: f"{up(scene, queue)}/{int(int(up(scene, queue) or 0) * down)}"
 
 

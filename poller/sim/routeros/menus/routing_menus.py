@@ -1,4 +1,4 @@
-"""Routes and the protocols that bring them: BGP, BFD, and the processes behind. Versions 6 and 7 differ most here."""
+"""Routes, BGP, BFD and the routing processes. Versions 6 and 7 differ most here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from poller.sim.routeros.menu_tables import (
 _OWN_AS = "64500"
 
 
-# Routes: where one comes from is a flag, and a flag that is not set is not there.
+# Routes: the origin of a route is a flag, and an unset flag is left out.
 
 
 class Route(NamedTuple):
@@ -112,7 +112,7 @@ def _session_uptime(scene: Scene, peer: Peer) -> str | None:
     return uptime(since_boot(scene, peer.number / 8)) if peer.established else None
 
 
-_MESSAGE = 61.5  # octets, on the average
+_MESSAGE = 61.5  # octets on average
 
 BGP_SESSION = Table(
     "/routing/bgp/session",

@@ -1,4 +1,4 @@
-"""What else a router does: watches hosts, keeps certificates, runs containers, minds children, lets people in."""
+"""Other services: netwatch, certificates, containers, kid control, users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from poller.sim.routeros.menu_tables import (
 )
 from poller.sim.routeros.menus.ip_menus import client_mac
 
-# Netwatch: since version 7.4 a host is watched in one of several ways; before, by ping alone.
+# Netwatch: several probe types since version 7.4, only ping before.
 
 
 class Watched(NamedTuple):
@@ -51,7 +51,7 @@ def _watched(chassis: Chassis) -> Sequence[Watched]:
 
 
 def _took(scene: Scene, row: Watched, share: float) -> str:
-    """A round trip: some milliseconds, in whole microseconds."""
+    """Return a round-trip time of some milliseconds, in whole microseconds."""
     return short(
         int((2000 + 700 * row.number) * share * (1 + 0.2 * math.sin(scene.now / 55 + row.number)))
         / 1e6

@@ -1,4 +1,4 @@
-"""What the router is and how it feels: /system."""
+"""The router itself: /system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from poller.sim.routeros.menu_tables import (
 )
 
 _BUILT = EPOCH - 70 * 86_400
-_NEWER = {"7.14.3": "7.18.2"}  # the firmware of some waits for a reboot
+_NEWER = {"7.14.3": "7.18.2"}  # the upgrade firmware where it is newer than the current
 
 
 def _of_model(name: str) -> Fixed:
@@ -97,7 +97,7 @@ UPDATE = Table(
 )
 
 
-# Health: since version 7 a row for each sensor, before that one row with a property for each.
+# Health: one row per sensor since version 7; before, one row with a property per sensor.
 
 
 class Sensor(NamedTuple):
@@ -166,7 +166,7 @@ HEALTH_6 = Table(
 )
 
 
-# Packages: version 6 comes in parts, version 7 in one piece with a few to add.
+# Packages: version 6 has several, version 7 has one and a few extra packages.
 
 
 class Package(NamedTuple):
@@ -199,13 +199,16 @@ def _packages(chassis: Chassis) -> Sequence[Package]:
     names += [
         name
         for name in (Feature.WIRELESS, Feature.CONTAINER)
-        if name in features and _had(name, chassis)
+        if name in features and _is_package(name, chassis)
     ]
     return [Package(n, str(name), chassis, name == "hotspot") for n, name in enumerate(names, 1)]
 
 
-def _had(feature: Any, chassis: Chassis) -> bool:
-    """Wireless was part of the whole from 7.0 to 7.12; containers are younger than version 6."""
+def _is_package(feature: Any, chassis: Chassis) -> bool:
+    """Return whether the feature is a package of its own.
+
+    Wireless is part of the main package from 7.0 to 7.12, and containers exist since 7.4.
+    """
     if feature == Feature.WIRELESS:
         return not (7,) <= chassis.version < (7, 13)
     return chassis.version >= (7, 4)

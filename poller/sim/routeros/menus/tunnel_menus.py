@@ -1,4 +1,4 @@
-"""Tunnels and those at their other ends: EoIP, GRE, IPIP, WireGuard, IPsec."""
+"""Tunnels and their peers: EoIP, GRE, IPIP, WireGuard, IPsec."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Peer(NamedTuple):
     interface: str
     comment: str
     disabled: bool
-    away: bool  # has not been heard of since the boot
+    away: bool  # no handshake since boot
     rate: float
 
 

@@ -1,4 +1,4 @@
-"""Radios and who is on them: the wireless package, its CAPsMAN, the wifi menus of 7.13 and later, and 60 GHz links."""
+"""Radios and their clients: the wireless package, CAPsMAN, wifi since 7.13, and 60 GHz links."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from poller.sim.routeros.menus.ip_menus import client_mac
 
 
 class Client(NamedTuple):
-    """A station; the first of a router are those that have a lease."""
+    """A station. The first clients of a router also have a DHCP lease."""
 
     number: int
     interface: str
-    rate: float  # octets a second
+    rate: float  # octets per second
 
     @property
     def mac(self) -> str:
@@ -57,8 +57,10 @@ def _signal(scene: Scene, client: Client) -> int:
 
 
 def _bytes(scene: Scene, client: Client) -> str:
-    """Sent and received, with a comma between them."""
-    return f"{counted(scene, client.rate * 3, client.number)},{counted(scene, client.rate, client.number)}"
+    """Return the octets sent and received, separated by a comma."""
+    sent = counted(scene, client.rate * 3, client.number)
+    received = counted(scene, client.rate, client.number)
+    return f"{sent},{received}"
 
 
 def _since(scene: Scene, client: Client) -> str:
@@ -66,7 +68,9 @@ def _since(scene: Scene, client: Client) -> str:
 
 
 def _packets(scene: Scene, client: Client) -> str:
-    return f"{counted(scene, client.rate / 300, client.number)},{counted(scene, client.rate / 500, client.number)}"
+    sent = counted(scene, client.rate / 300, client.number)
+    received = counted(scene, client.rate / 500, client.number)
+    return f"{sent},{received}"
 
 
 # The wireless package
@@ -147,7 +151,7 @@ REGISTRATIONS = Table(
 )
 
 
-# CAPsMAN, of the wireless package and of wifi
+# CAPsMAN, in the wireless package and in wifi
 
 
 class Cap(NamedTuple):
