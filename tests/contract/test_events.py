@@ -1,4 +1,4 @@
-"""Events in SQL: each once, and found by age, kind and device."""
+"""SQL stores each event once and finds events by age, kind and device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def record(engine: Engine, *happened: Event) -> None:
 
 
 def test_an_event_comes_back_as_it_was_recorded(engine: Engine) -> None:
-    """Every field survives, also odd text and ids as large as they get."""
+    """Every field of an event survives, also odd text and the largest ids."""
     made = event(
         5,
         device="sw‘1’ %",
@@ -35,7 +35,7 @@ def test_an_event_comes_back_as_it_was_recorded(engine: Engine) -> None:
 
 
 def test_an_entry_is_recorded_once(engine: Engine) -> None:
-    """Two leaders may copy the same page, and one may copy it again after a crash."""
+    """An entry that two leaders copy, or one leader copies again after a crash, is stored once."""
     page = [(f"{number}-0", event(number)) for number in range(1, 101)]
     event_rows.record(engine, page[:60])
     event_rows.record(engine, page)
@@ -44,14 +44,14 @@ def test_an_entry_is_recorded_once(engine: Engine) -> None:
     )
 
 
-def test_nothing_to_record_is_fine(engine: Engine) -> None:
-    """An empty page is no statement."""
+def test_an_empty_page_is_accepted(engine: Engine) -> None:
+    """An empty page of events makes no statement."""
     event_rows.record(engine, [])
     assert event_rows.recent(engine, EventFilter(), 10) == []
 
 
 def test_events_are_found_by_kind_device_and_age(engine: Engine) -> None:
-    """Newest first, no more than asked for, all conditions together."""
+    """Conditions combine, and the newest events come first, up to the limit."""
     one, two = event(1, Kind.DEVICE_WENT_DOWN, "sw1"), event(2, Kind.DEVICE_WENT_DOWN, "sw2")
     three, four = event(3, Kind.DEVICE_RECOVERED, "sw1"), event(4, Kind.CLOCK_MOVED)
     record(engine, one, two, three, four)
@@ -67,8 +67,8 @@ def test_events_are_found_by_kind_device_and_age(engine: Engine) -> None:
     assert event_rows.recent(engine, EventFilter((Kind.DEVICE_WENT_DOWN,), "sw1", 2), 9) == []
 
 
-def test_what_a_later_version_recorded_is_left_out(engine: Engine) -> None:
-    """An older program on the same database shows the rest."""
+def test_events_of_a_later_version_are_left_out(engine: Engine) -> None:
+    """An older program on the same database shows the events that it knows."""
     record(engine, event(1), event(2))
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("UPDATE events SET kind = 'the_moon_rose' WHERE at_ms = 2")

@@ -27,7 +27,7 @@ def exported(engine: Engine) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
 
 
 def test_a_file_becomes_devices_sites_and_targets_in_one_change(engine: Engine) -> None:
-    """One version, one wake-up, everything there."""
+    """An import makes one inventory version and one wake-up, with every row in place."""
     credential_rows.add(engine, "public", "community", "v1:x:1")
     woken: list[int] = []
     rows = [
@@ -57,7 +57,7 @@ def test_a_file_becomes_devices_sites_and_targets_in_one_change(engine: Engine) 
 
 
 def test_an_import_gives_the_same_rows_as_adding_one_by_one(engine: Engine) -> None:
-    """The bulk way knows the same defaults."""
+    """An import applies the same defaults as adding devices one by one."""
     draft = TargetDraft(collector="snmp")
     devices.add(engine, DeviceDraft("one", address="192.0.2.1"), [draft])
     imports.apply_import(engine, [row("two", draft)])
@@ -70,8 +70,8 @@ def _rest(draft: DeviceDraft) -> tuple[object, ...]:
     return (draft.address, draft.site, draft.credential, draft.tags, draft.requires, draft.enabled)
 
 
-def test_existing_devices_are_refused_unless_update_is_asked_for(engine: Engine) -> None:
-    """Nothing of the file gets in, not even the new ones."""
+def test_existing_devices_are_refused_without_update(engine: Engine) -> None:
+    """An import that names an existing device stores none of its rows."""
     imports.apply_import(engine, [row("sw1")])
     with pytest.raises(imports.Refused) as caught:
         imports.apply_import(engine, [row("sw0"), row("sw1"), row("sw2")])
@@ -80,8 +80,10 @@ def test_existing_devices_are_refused_unless_update_is_asked_for(engine: Engine)
     assert inventory_feed.version(engine) == 1
 
 
-def test_an_update_changes_what_is_given_and_keeps_the_rest(engine: Engine) -> None:
-    """Fields and targets that the file does not mention stay; every target of the device is stamped."""
+def test_an_update_changes_only_the_given_fields(engine: Engine) -> None:
+    """Fields and targets that the file does not mention stay; every target of the device is
+    stamped.
+    """
     imports.apply_import(
         engine, [row("sw1", SNMP, TargetDraft(collector="routeros"), site="ams", tags=("x",))]
     )
@@ -101,8 +103,8 @@ def test_an_update_changes_what_is_given_and_keeps_the_rest(engine: Engine) -> N
     assert len(inventory_feed.changes_since(engine, before).specs) == 3
 
 
-def test_an_update_leaves_what_is_the_same_alone(engine: Engine) -> None:
-    """A hundred rows, three of them changed: only these get a new version, and workers keep the rest cached."""
+def test_an_update_leaves_equal_rows_alone(engine: Engine) -> None:
+    """Of a hundred rows the three changed ones get a new version, and workers keep the rest cached."""
     rows = [
         row(f"sw{n:03}", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a",))
         for n in range(100)
@@ -122,7 +124,9 @@ def test_an_update_leaves_what_is_the_same_alone(engine: Engine) -> None:
 
 
 def test_an_update_that_changes_nothing_is_no_change(engine: Engine) -> None:
-    """No version, no wake-up, also after a round trip through the database's own order of keys."""
+    """An update without changes makes no version and no wake-up, whatever order of keys the
+    database has.
+    """
     options = {"modules": ["b", "a"], "zz": 1, "a": {"y": 1, "x": 2}}
     rows = [
         row(
@@ -140,13 +144,20 @@ def test_an_update_that_changes_nothing_is_no_change(engine: Engine) -> None:
 
 
 ADAPTIVE = TargetDraft(
-    name="fast", collector="snmp", interval_ms=10_000, policy=Policy.ADAPTIVE, min_ms=5_000, max_ms=60_000,
+    name="fast",
+    collector="snmp",
+    interval_ms=10_000,
+    policy=Policy.ADAPTIVE,
+    min_ms=5_000,
+    max_ms=60_000,
     staleness="age",
-)  # fmt: skip
+)
 
 
 def test_an_update_may_change_the_policy(engine: Engine) -> None:
-    """Fixed to adaptive with the defaults the draft carries, and back, which forgets the bounds."""
+    """A fixed target becomes adaptive with the defaults of the draft; the way back drops the
+    bounds.
+    """
     imports.apply_import(engine, [row("sw1", SNMP, ADAPTIVE)])
     defaults = Defaults(Schedule(max_ms=90_000))
     rows = [
@@ -165,15 +176,17 @@ def test_an_update_may_change_the_policy(engine: Engine) -> None:
 
 
 def test_an_update_keeps_target_ids(engine: Engine) -> None:
-    """History and schedule belong to the id."""
+    """A target keeps its id through an update, since history and schedule belong to the id."""
     imports.apply_import(engine, [row("sw1")])
     before = targets.show(engine, "sw1", "snmp").id
     imports.apply_import(engine, [row("sw1")], update=True)
     assert targets.show(engine, "sw1", "snmp").id == before
 
 
-def test_every_misfit_is_reported_with_its_row(engine: Engine) -> None:
-    """Unknown credentials, names given twice, missing addresses and times that do not fit."""
+def test_every_error_is_reported_with_its_row(engine: Engine) -> None:
+    """Unknown credentials, repeated names, missing addresses and times that do not fit are reported
+    together.
+    """
     imports.apply_import(engine, [row("old")])
     slow = TargetDraft(name="slow", collector="snmp", interval_ms=5_000, timeout_ms=9_000)
     rows = [
@@ -203,15 +216,15 @@ def test_every_misfit_is_reported_with_its_row(engine: Engine) -> None:
 
 
 def test_a_dry_run_counts_and_changes_nothing(engine: Engine) -> None:
-    """Not the rows, not the version, not the scheduler."""
+    """A dry run changes no row and no version, and wakes no scheduler."""
     woken: list[int] = []
     done = imports.apply_import(engine, [row("sw1"), row("sw2")], dry_run=True, notify=woken.append)
     assert done == Imported(2, 0, 2, 0)
     assert (devices.count(engine), inventory_feed.version(engine), woken) == (0, 0, [])
 
 
-def test_what_is_exported_can_be_imported_elsewhere(engine: Engine, tmp_path: object) -> None:
-    """Every field of every row survives."""
+def test_an_export_can_be_imported_elsewhere(engine: Engine, tmp_path: object) -> None:
+    """Every field of every row survives an export and an import."""
     credential_rows.add(engine, "public", "community", "v1:x:1")
     rows = [
         row(
@@ -232,8 +245,10 @@ def test_what_is_exported_can_be_imported_elsewhere(engine: Engine, tmp_path: ob
     assert exported(engine) == before
 
 
-def test_a_large_import_takes_few_statements(engine: Engine) -> None:
-    """Twelve thousand devices, more than one statement takes, arrive within the budget of a thousand by hand."""
+def test_a_large_import_takes_seconds(engine: Engine) -> None:
+    """An import of more devices than one statement takes, twelve thousand, ends within thirty
+    seconds.
+    """
     begin = time.monotonic()
     done = imports.apply_import(engine, [row(f"sw{n:05}", site=f"s{n % 7}") for n in range(12_000)])
     assert done == Imported(12_000, 0, 12_000, 0)

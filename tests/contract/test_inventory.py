@@ -38,14 +38,14 @@ def everything(engine: Engine) -> tuple[int, list[TargetSpec]]:
 
 
 def test_a_new_inventory_is_at_version_zero_and_empty(engine: Engine) -> None:
-    """A scheduler that starts first finds nothing, and no error."""
+    """A scheduler that starts before any device exists reads an empty inventory without an error."""
     assert inventory_feed.version(engine) == 0
     assert inventory_feed.changes_since(engine, 0) == inventory_feed.Changes(0, [], [])
     assert everything(engine) == (0, [])
 
 
 def test_a_device_with_its_first_target_is_one_change(engine: Engine) -> None:
-    """One version, one spec, with the queue of its domain."""
+    """A new device with a target makes one version and one spec, with the queue of its domain."""
     add(engine, "sw1", SNMP, requires={"zone": "dmz"})
     changes = inventory_feed.changes_since(engine, 0)
     assert changes.version == 1
@@ -55,7 +55,7 @@ def test_a_device_with_its_first_target_is_one_change(engine: Engine) -> None:
 
 
 def test_all_specs_and_changes_since_zero_agree(engine: Engine) -> None:
-    """The two ways to read the fleet give the same answer."""
+    """A read of all specs and a read of all changes since zero give the same fleet."""
     for number in range(5):
         add(engine, f"sw{number}", SNMP, TargetDraft(collector="routeros"))
     targets.remove(engine, "sw3", "snmp")
@@ -66,7 +66,7 @@ def test_all_specs_and_changes_since_zero_agree(engine: Engine) -> None:
 
 
 def test_requirements_of_site_device_and_target_are_merged(engine: Engine) -> None:
-    """The more specific level wins, as in routing."""
+    """The more specific level of a requirement wins, as in routing."""
     add(
         engine,
         "sw1",
@@ -79,7 +79,9 @@ def test_requirements_of_site_device_and_target_are_merged(engine: Engine) -> No
 
 
 def test_editing_a_device_changes_all_its_targets_and_no_others(engine: Engine) -> None:
-    """Workers must drop what they remember of every target of an edited device."""
+    """An edited device gives every target of the device a new version, so that workers drop them
+    from their caches.
+    """
     add(engine, "sw1", SNMP, TargetDraft(collector="routeros"))
     add(engine, "sw2", SNMP)
     before = inventory_feed.version(engine)
@@ -97,7 +99,9 @@ def test_editing_a_site_changes_the_targets_of_its_devices(engine: Engine) -> No
 
 
 def test_a_new_secret_changes_the_targets_that_use_it(engine: Engine) -> None:
-    """Inherited and own use count; a target that overrides the device's credential does not."""
+    """Targets that inherit or name the credential change; a target with another credential does
+    not.
+    """
     credential_rows.add(engine, "a", "community", "v1:x:1")
     credential_rows.add(engine, "b", "community", "v1:x:2")
     add(engine, "inherits", SNMP, credential="a")
@@ -109,7 +113,7 @@ def test_a_new_secret_changes_the_targets_that_use_it(engine: Engine) -> None:
 
 
 def test_removal_is_reported_by_id_and_ids_are_never_used_again(engine: Engine) -> None:
-    """A new target must not inherit the history, or the board entry, of a removed one."""
+    """A new target does not inherit the history or the board entry of a removed target."""
     add(engine, "sw1", SNMP)
     [old] = ids(engine, "sw1")
     before = inventory_feed.version(engine)
@@ -122,7 +126,7 @@ def test_removal_is_reported_by_id_and_ids_are_never_used_again(engine: Engine) 
 
 
 def test_removing_several_devices_is_all_or_nothing(engine: Engine) -> None:
-    """One unknown name among them removes none."""
+    """One unknown name among several removes no device."""
     add(engine, "sw1", SNMP)
     with pytest.raises(errors.NotFound, match="sw9"):
         devices.remove(engine, ["sw1", "sw9"])
@@ -130,8 +134,8 @@ def test_removing_several_devices_is_all_or_nothing(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("what", ["device", "target"])
-def test_disabled_things_stay_in_view_as_disabled(engine: Engine, what: str) -> None:
-    """The scheduler learns that it must stop polling, and may learn the contrary later."""
+def test_disabled_targets_are_reported_as_disabled(engine: Engine, what: str) -> None:
+    """The scheduler reads that a target is disabled, and later that it is enabled again."""
     add(engine, "sw1", SNMP)
     for enabled in (False, True):
         before = inventory_feed.version(engine)
@@ -145,7 +149,9 @@ def test_disabled_things_stay_in_view_as_disabled(engine: Engine, what: str) -> 
 
 
 def test_a_worker_gets_everything_but_the_secret(engine: Engine) -> None:
-    """One question answers a batch; ids that are gone are missing, not an error."""
+    """One query reads the targets of a batch without secrets; removed ids are missing, not an
+    error.
+    """
     credential_rows.add(engine, "public", "community", "v1:x:1")
     add(engine, "sw1", SNMP, site="ams", credential="public", tags=("core", "lab"))
     [key] = ids(engine, "sw1")
@@ -175,14 +181,14 @@ def test_a_worker_gets_everything_but_the_secret(engine: Engine) -> None:
 
 
 def test_more_ids_than_one_statement_takes(engine: Engine) -> None:
-    """Long lists are asked for in pieces."""
+    """A list of ids longer than one statement takes is read in pieces."""
     add(engine, "sw1", SNMP)
     [key] = ids(engine, "sw1")
     assert set(inventory_feed.poll_targets(engine, [*range(10_000_000, 10_040_000), key])) == {key}
 
 
 def test_a_failed_change_leaves_the_version_alone(engine: Engine) -> None:
-    """A refused edit must not wake anybody."""
+    """A refused edit makes no version and no wake-up."""
     add(engine, "sw1", SNMP)
     woken: list[int] = []
     with pytest.raises(errors.AlreadyExists, match="sw1"):
@@ -193,7 +199,7 @@ def test_a_failed_change_leaves_the_version_alone(engine: Engine) -> None:
 
 
 def test_the_scheduler_is_woken_after_the_commit(engine: Engine) -> None:
-    """Whoever is woken can read the change already."""
+    """A process that receives the wake-up can already read the change."""
     seen: list[Sequence[int]] = []
     devices.add(
         engine,
@@ -205,7 +211,7 @@ def test_the_scheduler_is_woken_after_the_commit(engine: Engine) -> None:
 
 
 def test_a_failing_wake_up_does_not_fail_the_edit(engine: Engine) -> None:
-    """Redis may be down while people edit the inventory."""
+    """An edit succeeds while Redis is down."""
 
     def down(version: int) -> None:
         raise errors.StoreUnavailable("Redis is away")
@@ -217,7 +223,7 @@ def test_a_failing_wake_up_does_not_fail_the_edit(engine: Engine) -> None:
 def test_concurrent_changes_are_seen_in_order_and_none_is_lost(
     database_url: str, engine: Engine
 ) -> None:
-    """A reader that follows versions while eight writers work sees every target exactly once."""
+    """A reader that follows versions while eight writers work reads every target exactly once."""
     writers, each = 8, 6
     engines = [sql.create(database_url) for _ in range(writers)]
     failures: list[Exception] = []
@@ -248,14 +254,14 @@ def test_concurrent_changes_are_seen_in_order_and_none_is_lost(
     assert len(seen) == len(set(seen)) == writers * each
 
 
-def test_a_database_that_went_back_in_time_is_noticed(engine: Engine) -> None:
-    """After a restored backup the version is smaller than what the scheduler knows."""
+def test_a_restored_backup_is_detected(engine: Engine) -> None:
+    """After a restored backup the version is smaller than the scheduler's."""
     add(engine, "sw1", SNMP)
     assert inventory_feed.changes_since(engine, 500).version < 500
 
 
 def test_a_stream_of_specs_is_one_snapshot(engine: Engine, database_url: str) -> None:
-    """A change in the middle of a long read shows up in the next read, not in this one."""
+    """A change in the middle of a long read shows in the next read, not in this one."""
     for number in range(3):
         add(engine, f"sw{number}", SNMP)
     other = sql.create(database_url)
@@ -269,8 +275,8 @@ def test_a_stream_of_specs_is_one_snapshot(engine: Engine, database_url: str) ->
     assert len(everything(engine)[1]) == 4
 
 
-def test_sql_refuses_what_the_rules_refuse(engine: Engine) -> None:
-    """The last line of defence: an interval below one second does not get into the table."""
+def test_sql_refuses_an_interval_below_one_second(engine: Engine) -> None:
+    """The table itself refuses an interval that the rules refuse."""
     add(engine, "sw1", SNMP)
     with pytest.raises(errors.StoreConflict), sql.writing(engine) as conn:
         conn.execute(sa.text("UPDATE targets SET interval_ms = 10"))

@@ -35,7 +35,7 @@ a_run = st.builds(
 )
 @given(st.lists(a_run, max_size=8))
 def test_many_rows_at_once_are_the_same_as_one_by_one(engine: Engine, lines: list[Run]) -> None:
-    """A worker that was cut off for a while writes attempts and retries in one statement."""
+    """Attempts and retries in one statement give the same rows as one statement each."""
     found = []
     for batches in ([lines], [[line] for line in lines]):
         with sql.writing(engine) as conn:

@@ -1,4 +1,4 @@
-"""The schema gets to where the program needs it, and says so when it is elsewhere."""
+"""Migrations bring the schema to the program's revision; any other revision is reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from poller.domain.scheduling.interval import Policy
 
 
 def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> None:
-    """Nothing is missing, left over or of another type after all migrations."""
+    """No table is missing, left over or of another type after all migrations."""
     with sql.reading(engine) as conn:
         context = MigrationContext.configure(
             conn, opts={"compare_type": True, "compare_server_default": True}
@@ -29,13 +29,13 @@ def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> No
         assert compare_metadata(context, tables.metadata) == []
 
 
-def test_the_program_knows_its_last_migration() -> None:
+def test_the_program_has_the_revision_of_its_last_migration() -> None:
     """The constant that every command compares with is the head of the migration scripts."""
     assert ScriptDirectory.from_config(migrate.script_config()).get_heads() == [revision.HEAD]
 
 
 def test_upgrade_reports_where_it_came_from_and_is_idempotent(empty_engine: Engine) -> None:
-    """The first upgrade starts from nothing, the second finds nothing to do."""
+    """The first upgrade starts from nothing; the second changes nothing."""
     assert migrate.current(empty_engine) is None
     assert migrate.upgrade(empty_engine) == (None, migrate.head())
     assert migrate.upgrade(empty_engine) == (migrate.head(), migrate.head())
@@ -44,7 +44,7 @@ def test_upgrade_reports_where_it_came_from_and_is_idempotent(empty_engine: Engi
 
 
 def test_targets_of_the_first_schema_stay_as_they_are(empty_engine: Engine) -> None:
-    """They are fixed, and the keys of removed ones are not given out again."""
+    """Targets of the first schema become fixed, and ids of removed targets are not used again."""
     with sql.writing(empty_engine) as conn:
         command.upgrade(migrate.script_config(conn), "0001")
         conn.execute(sa.text(_OLD_DEVICE))
@@ -67,8 +67,8 @@ _OLD_DEVICE = """
 INSERT INTO devices (name, address, tags, requires, enabled, created_at, updated_at)
 VALUES ('sw1', '::1', '[]', '{}', true, '2026-01-01 00:00:00', '2026-01-01 00:00:00')"""
 _OLD_TARGET = """
-INSERT INTO targets (device_id, name, collector, options, requires, interval_ms, timeout_ms, enabled, version,
-                     created_at, updated_at)
+INSERT INTO targets (device_id, name, collector, options, requires, interval_ms, timeout_ms,
+                     enabled, version, created_at, updated_at)
 SELECT id, :name, 'snmp', '{}', '{}', 60000, 10000, true, 1, created_at, updated_at FROM devices"""
 
 
@@ -84,15 +84,15 @@ SELECT id, :name, 'snmp', '{}', '{}', 60000, 10000, true, 1, created_at, updated
         "policy = 'other'",
     ],
 )
-def test_the_database_refuses_a_schedule_that_makes_no_sense(engine: Engine, columns: str) -> None:
-    """Whoever writes to it, and however."""
+def test_the_database_refuses_an_impossible_schedule(engine: Engine, columns: str) -> None:
+    """The database refuses an impossible schedule from any writer."""
     devices.add(engine, DeviceDraft("sw1", "::1"), [TargetDraft(collector="snmp")])
     with pytest.raises(errors.StoreError), sql.writing(engine) as conn:
         conn.execute(sa.text(f"UPDATE targets SET {columns}"))
 
 
-def test_an_empty_database_is_refused_with_the_command_that_helps(empty_engine: Engine) -> None:
-    """A missing schema names the upgrade command."""
+def test_an_empty_database_is_refused_with_the_upgrade_command(empty_engine: Engine) -> None:
+    """The error for a missing schema names the upgrade command."""
     with pytest.raises(errors.SchemaMismatch) as caught:
         migrate.check(empty_engine)
     assert "poller db upgrade" in caught.value.hint
@@ -110,14 +110,14 @@ def test_a_newer_database_is_refused_and_not_touched(engine: Engine) -> None:
 
 
 def test_an_older_database_is_refused_until_it_is_upgraded(engine: Engine) -> None:
-    """A database behind the program names both revisions and the upgrade command."""
+    """The error for an older database names both revisions and the upgrade command."""
     with pytest.raises(errors.SchemaMismatch, match="0999") as caught:
         revision.check(engine, needed="0999")
     assert "poller db upgrade" in caught.value.hint
 
 
 def test_concurrent_upgrades_all_succeed(database_url: str) -> None:
-    """Six processes' worth of first starts leave one schema and no error."""
+    """Six concurrent first starts leave one schema and no error."""
     engines = [sql.create(database_url) for _ in range(6)]
     barrier, failures = threading.Barrier(len(engines)), []
 
@@ -139,8 +139,8 @@ def test_concurrent_upgrades_all_succeed(database_url: str) -> None:
         engine.dispose()
 
 
-def test_a_question_to_an_empty_database_names_the_upgrade(empty_engine: Engine) -> None:
-    """Whoever forgets to check is told the same by the first statement."""
+def test_a_query_on_an_empty_database_names_the_upgrade(empty_engine: Engine) -> None:
+    """The first statement on an unchecked empty database fails with the upgrade command."""
     with pytest.raises(errors.SchemaMismatch) as caught:
         inventory_feed.version(empty_engine)
     assert "poller db upgrade" in caught.value.hint

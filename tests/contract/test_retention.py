@@ -1,4 +1,4 @@
-"""Old rows go, in bounded steps; young ones and their shapes stay."""
+"""Retention removes old rows in bounded steps; young rows and their shapes stay."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def count(engine: Engine, table: sa.Table) -> int:
         return int(conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
 
 
-def test_what_is_older_than_its_time_goes(engine: Engine) -> None:
-    """Runs and readings have times of their own; a second pass finds nothing."""
+def test_rows_older_than_their_retention_are_removed(engine: Engine) -> None:
+    """Runs and readings have separate retention times; a second pass removes nothing."""
     for days in (0.5, 3, 8, 40):
         store(engine, days)
     done = prune(engine)
@@ -49,8 +49,8 @@ def test_what_is_older_than_its_time_goes(engine: Engine) -> None:
     assert prune(engine) == retention.Pruned()
 
 
-def test_a_shape_goes_after_its_last_reading(engine: Engine) -> None:
-    """Never before."""
+def test_a_shape_is_removed_after_its_last_reading(engine: Engine) -> None:
+    """A shape stays while a reading refers to it."""
     store(engine, 40, "old")
     store(engine, 1, "young")
     assert prune(engine).shapes == 1
@@ -60,7 +60,7 @@ def test_a_shape_goes_after_its_last_reading(engine: Engine) -> None:
 
 
 def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
-    """Somebody may still ask what happened; refused ones count as failed."""
+    """Failed and refused runs stay longer than good runs."""
     outcomes = (Result.OK, Result.PARTIAL, Result.FAILED, Result.REFUSED)
     days = (10, 40, 100)
     run_ledger.write(
@@ -80,8 +80,8 @@ def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
     }
 
 
-def test_events_have_a_time_of_their_own(engine: Engine) -> None:
-    """Neither that of runs nor that of readings."""
+def test_events_have_a_separate_retention(engine: Engine) -> None:
+    """The retention of events is neither that of runs nor that of readings."""
     happened = [Event(NOW - day * DAY, Kind.CLOCK_MOVED, f"{day} days ago") for day in (10, 59, 61)]
     event_rows.record(engine, [(f"{event.at_ms}-0", event) for event in happened])
     assert prune(engine).events == 1
@@ -92,7 +92,7 @@ def test_events_have_a_time_of_their_own(engine: Engine) -> None:
 
 
 def test_a_pass_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much there is to do; the next one goes on, and between two steps it rests."""
+    """A pass removes a limited number of rows and pauses between steps; the next pass continues."""
     monkeypatch.setattr(retention, "CHUNK", 10)
     monkeypatch.setattr(retention, "ROWS", 30)
     run_ledger.write(engine, [Run(i, 1000, Result.OK) for i in range(1, 101)])
@@ -104,7 +104,7 @@ def test_a_pass_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_pass_that_takes_too_long_stops(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one does the rest."""
+    """A pass stops at its time limit, and the next pass removes the rest."""
     monkeypatch.setattr(retention, "SECONDS", 0.0)
     run_ledger.write(engine, [Run(1, 1000, Result.OK)])
     assert prune(engine) == retention.Pruned()

@@ -1,4 +1,4 @@
-"""The ledger keeps one true row per planned poll and can say how punctual we are."""
+"""The ledger stores one row per planned poll and measures lateness."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stored(engine: Engine) -> list[Run]:
 
 
 def test_a_run_comes_back_as_it_was_written(engine: Engine) -> None:
-    """Every field survives, also odd text."""
+    """Every field of a run survives, also odd text."""
     line = run(
         outcome=Result.PARTIAL,
         attempt=2,
@@ -51,21 +51,21 @@ def test_a_run_comes_back_as_it_was_written(engine: Engine) -> None:
 
 
 def test_writing_twice_changes_nothing(engine: Engine) -> None:
-    """Celery delivers again; the ledger does not care."""
+    """A run that is written twice, as after a second delivery by Celery, stays one row."""
     batch = [run(number) for number in range(1, 65)]
     run_ledger.write(engine, batch)
     run_ledger.write(engine, list(reversed(batch)))
     assert sorted(stored(engine), key=lambda r: r.target_id) == batch
 
 
-def test_nothing_to_write_is_fine(engine: Engine) -> None:
-    """An empty batch is no statement."""
+def test_an_empty_batch_is_accepted(engine: Engine) -> None:
+    """An empty batch of runs makes no statement."""
     run_ledger.write(engine, [])
     assert stored(engine) == []
 
 
 def test_a_retry_replaces_its_first_attempt_and_keeps_the_first_start(engine: Engine) -> None:
-    """The run is late by its first start, not by its last, and waited in the queue until then."""
+    """Lateness and queue time of a run count until its first start, not its last."""
     first = run(
         outcome=Result.FAILED,
         started_ms=1_010,
@@ -90,7 +90,7 @@ def test_a_late_first_attempt_does_not_undo_the_retry(engine: Engine) -> None:
 
 
 def test_a_worker_that_lost_its_lease_does_not_overwrite_the_newer_run(engine: Engine) -> None:
-    """Another token wins only if it started later."""
+    """A row with another token wins only if its run started later."""
     newer = run(token="t2", started_ms=5_000)
     run_ledger.write(engine, [newer])
     run_ledger.write(engine, [run(token="t1", started_ms=1_005, outcome=Result.FAILED, attempt=9)])
@@ -101,7 +101,7 @@ def test_a_worker_that_lost_its_lease_does_not_overwrite_the_newer_run(engine: E
 
 
 def test_one_batch_may_name_a_run_twice(engine: Engine) -> None:
-    """The later attempt counts."""
+    """The later of two attempts in one batch counts."""
     run_ledger.write(engine, [run(attempt=2, started_ms=2_000), run(attempt=1, started_ms=1_000)])
     assert [line.attempt for line in stored(engine)] == [2]
 
@@ -131,7 +131,7 @@ def test_concurrent_writers_of_the_same_rows_do_not_deadlock(engine: Engine) -> 
 
 
 def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
-    """Newest first, with the names of today."""
+    """Recent runs come newest first, with the current names of device and target."""
     for name in ("sw1", "sw2"):
         devices.add(engine, DeviceDraft(name, address="192.0.2.1"), [TargetDraft(collector="snmp")])
     one, two = (targets.show(engine, name, "snmp").id for name in ("sw1", "sw2"))
@@ -154,7 +154,7 @@ def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
 
 
 def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
-    """However many rows there are, no more of them are looked at than shown: no plan reads or sorts the table."""
+    """No query plan for recent runs scans or sorts the table."""
     devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), [TargetDraft(collector="snmp")])
     now = 10_000_000
     run_ledger.write(
@@ -184,8 +184,8 @@ def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
         assert "SCAN runs" not in plan, plan
 
 
-def test_lateness_is_exact_and_leaves_out_what_never_started(engine: Engine) -> None:
-    """A hundred polls late by 1 to 100 ms, and one that was refused."""
+def test_lateness_is_exact_and_leaves_out_unstarted_runs(engine: Engine) -> None:
+    """A hundred polls late by 1 to 100 ms count; a refused poll does not."""
     run_ledger.write(
         engine, [run(number, 10_000, started_ms=10_000 + number) for number in range(1, 101)]
     )
@@ -198,7 +198,7 @@ def test_lateness_is_exact_and_leaves_out_what_never_started(engine: Engine) -> 
 
 
 def test_counts_by_outcome(engine: Engine) -> None:
-    """Only runs planned since then count."""
+    """Counts by outcome include only runs planned since the given instant."""
     run_ledger.write(engine, [run(1), run(2), run(3, outcome=Result.FAILED), run(4, plan_ms=1)])
     assert run_ledger.counts(engine, 1_000) == {Result.OK: 2, Result.FAILED: 1}
 
@@ -215,7 +215,7 @@ def test_counts_by_outcome(engine: Engine) -> None:
 def test_overlapping_runs_of_one_target_are_counted(
     engine: Engine, spans: list[tuple[int, int]], expected: int
 ) -> None:
-    """Touching is no overlap; a long run that covers two later ones makes two."""
+    """Adjacent runs do not overlap; a long run over two later runs makes two overlaps."""
     base = 1_000
     lines = [
         run(1, base + number, started_ms=base + start, finished_ms=base + end)
@@ -238,7 +238,7 @@ def test_overlapping_runs_of_one_target_are_counted(
 def test_overlaps_agree_with_a_plain_count(
     engine: Engine, spans: list[tuple[int, int, int]]
 ) -> None:
-    """The window function counts what a loop counts."""
+    """The window function counts the same overlaps as a loop."""
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("DELETE FROM runs")
     run_ledger.write(

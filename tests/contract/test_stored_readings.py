@@ -1,4 +1,4 @@
-"""Readings survive the database bit by bit, and a batch that is written twice is there once."""
+"""SQL stores readings bit by bit, and a batch that is written twice once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def shapes(engine: Engine) -> list[int]:
 
 
 def test_values_come_back_bit_by_bit(engine: Engine) -> None:
-    """Also the values that plain text would lose."""
+    """Values survive bit by bit, also those that plain text would lose."""
     key = target(engine)
     values = [0.0, -0.0, 2.0**53 + 2, 1e-310, math.inf, math.nan, 0.1]
     Writer(engine).write([Stored(key, 5, reading_set(*values))], NOW_MS)
@@ -52,8 +52,8 @@ def test_values_come_back_bit_by_bit(engine: Engine) -> None:
     assert struct.pack("7d", *found.readings.values) == struct.pack("7d", *values)
 
 
-def test_the_latest_of_each_target(engine: Engine) -> None:
-    """One row per target; a target without readings is missing."""
+def test_the_latest_readings_of_each_target(engine: Engine) -> None:
+    """The latest readings are one row per target; a target without readings is missing."""
     one, two, silent = (target(engine, name) for name in ("a", "b", "c"))
     batch = [Stored(one, at, reading_set(at)) for at in (1, 3, 2)] + [
         Stored(two, 9, reading_set(4, 5))
@@ -65,7 +65,7 @@ def test_the_latest_of_each_target(engine: Engine) -> None:
 
 
 def test_a_span_of_time_is_half_open_and_in_order(engine: Engine) -> None:
-    """Start is in, end is out, oldest first."""
+    """A span includes its start and excludes its end, oldest poll first."""
     Writer(engine).write([Stored(1, at, reading_set(at)) for at in (30, 10, 20, 40)], NOW_MS)
     assert [stored.at_ms for stored in stored_readings.between(engine, 1, 10, 40)] == [10, 20, 30]
     assert [stored.at_ms for stored in stored_readings.between(engine, 1, 0, 99, limit=2)] == [
@@ -74,8 +74,10 @@ def test_a_span_of_time_is_half_open_and_in_order(engine: Engine) -> None:
     ]
 
 
-def test_the_newest_polls_of_several_targets_in_one_question(engine: Engine) -> None:
-    """So many of each, oldest first; a target without readings is missing."""
+def test_the_newest_polls_of_several_targets_in_one_query(engine: Engine) -> None:
+    """Each target has its newest polls up to the limit, oldest first; a target without readings is
+    missing.
+    """
     one, two, silent = (target(engine, name) for name in ("a", "b", "c"))
     batch = [Stored(one, at, reading_set(at)) for at in range(10, 60, 10)] + [
         Stored(two, 7, reading_set(7))
@@ -91,7 +93,9 @@ def test_the_newest_polls_of_several_targets_in_one_question(engine: Engine) -> 
 
 
 def test_a_span_comes_with_the_poll_before_it(engine: Engine) -> None:
-    """Because its first rate takes that one; of a span with too many polls the newest are given."""
+    """A span includes the poll before it for its first rate, and the newest polls if there are too
+    many.
+    """
     one, two = target(engine, "a"), target(engine, "b")
     Writer(engine).write([Stored(one, at, reading_set(at)) for at in range(10, 60, 10)], NOW_MS)
     Writer(engine).write([Stored(two, 7, reading_set(7))], NOW_MS)
@@ -109,8 +113,8 @@ def test_a_span_comes_with_the_poll_before_it(engine: Engine) -> None:
     assert history(99, 99) == [50]
 
 
-def test_a_span_costs_what_is_read_and_not_what_is_stored(engine: Engine) -> None:
-    """Every part of the question is a seek in the key, and there are two statements: polls, and shapes."""
+def test_a_span_reads_by_key_in_two_statements(engine: Engine) -> None:
+    """One statement for polls and one for shapes read a span, each by a seek in the key."""
     one = target(engine, "a")
     Writer(engine).write([Stored(one, at, reading_set(at)) for at in range(3)], NOW_MS)
     asked: list[tuple[str, tuple[Any, ...]]] = []
@@ -126,7 +130,7 @@ def test_a_span_costs_what_is_read_and_not_what_is_stored(engine: Engine) -> Non
 
 
 def test_the_width_of_a_counter_survives(engine: Engine) -> None:
-    """And a shape without any is stored under the id it always had."""
+    """A counter's width is stored with its shape, and a shape without widths keeps its former id."""
     key = target(engine)
     known = ReadingSet.of(
         [
@@ -143,7 +147,7 @@ def test_the_width_of_a_counter_survives(engine: Engine) -> None:
 
 
 def test_writing_a_batch_twice_stores_it_once(engine: Engine) -> None:
-    """The first one stays."""
+    """The first of two equal batches stays."""
     Writer(engine).write([Stored(1, 10, reading_set(1))], NOW_MS)
     Writer(engine).write([Stored(1, 10, reading_set(2)), Stored(1, 20, reading_set(3))], NOW_MS)
     assert [
@@ -152,7 +156,9 @@ def test_writing_a_batch_twice_stores_it_once(engine: Engine) -> None:
 
 
 def test_a_shape_is_stored_once_and_announced_again_after_hours(engine: Engine) -> None:
-    """So that pruning can tell a shape in use from a forgotten one."""
+    """A shape in use is stamped again after hours, so that retention can tell it from an unused
+    one.
+    """
     writer = Writer(engine)
     writer.write([Stored(key, 1, reading_set(1, 2)) for key in range(64)], NOW_MS)
     assert shapes(engine) == [NOW_MS]
@@ -162,8 +168,8 @@ def test_a_shape_is_stored_once_and_announced_again_after_hours(engine: Engine) 
     assert shapes(engine) == [NOW_MS + ANNOUNCE_AGAIN_MS]
 
 
-def test_a_shape_of_a_failed_batch_is_announced_with_the_next(engine: Engine) -> None:
-    """What was rolled back must not be remembered as stored."""
+def test_a_shape_of_a_failed_batch_is_stored_with_the_next(engine: Engine) -> None:
+    """A shape whose transaction was rolled back does not count as stored."""
     writer = Writer(engine)
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("ALTER TABLE readings RENAME TO hidden")
@@ -177,7 +183,7 @@ def test_a_shape_of_a_failed_batch_is_announced_with_the_next(engine: Engine) ->
 
 
 def test_the_sql_sink_keeps_the_sink_contract(engine: Engine) -> None:
-    """It is a sink, and what it takes can be read back."""
+    """The SQL sink passes the sink contract, and its readings can be read back."""
     sink = SqlSink(Stores(engine, None, None))
     assert isinstance(sink, Sink)
     polled = PollTarget(7, 1, "snmp", 1, "sw1", "192.0.2.1", "", "snmp", 60_000, 5_000)
@@ -192,7 +198,7 @@ def test_the_sql_sink_keeps_the_sink_contract(engine: Engine) -> None:
 
 
 def test_the_rates_of_a_device_with_several_targets_come_a_page_at_a_time(engine: Engine) -> None:
-    """One line after the other, whichever target it is of; none twice, none left out."""
+    """Pages of rates cross the targets of a device without a repeated or missing line."""
     drafts = [TargetDraft(name, "snmp") for name in ("a", "b", "c")]
     devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), drafts)
     for number, each in enumerate(targets.of_device(engine, "sw1")):
