@@ -32,7 +32,7 @@ from poller.db import migrate
 
 READY_WITHIN_S = 20
 
-# A busy machine is no reason to fail: nothing here is a test of speed.
+# No deadline: these tests do not measure speed, and a busy machine must not fail them.
 settings.register_profile("poller", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("poller")
 
@@ -89,7 +89,7 @@ def free_port() -> int:
 def postgres_url() -> Iterator[str]:
     """Start a PostgreSQL on loopback without fsync, and give the URL of an empty database in it."""
     binaries = _postgres_binaries()
-    # Not below pytest's own directory: that one is closed to the user the server must run as.
+    # Not below pytest's own directory, which is closed to the user that runs the server.
     directory = Path(tempfile.mkdtemp(prefix="poller-postgres-"))
     owner: dict[str, Any] = {}
     if os.geteuid() == 0:
@@ -206,7 +206,9 @@ def empty_engine(database_url: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def engine(empty_engine: Engine) -> Engine:
-    """An engine on a database with all tables, on each backend in turn; the contract suites use it."""
+    """An engine on a database with all tables, on each backend in turn; the contract suites
+    use it.
+    """
     migrate.upgrade(empty_engine)
     return empty_engine
 

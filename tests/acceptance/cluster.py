@@ -1,5 +1,7 @@
-"""A whole cluster of real processes on this machine: one Valkey, an inventory, beats and workers, each started
-with the command and the environment a user would give it, and each beat behind a network that can be cut.
+"""A cluster of real processes on this machine: one Valkey, an inventory, beats and workers.
+
+Each process has the command and the environment that an operator would use, and each beat has a
+network that can be cut.
 """
 
 from __future__ import annotations
@@ -39,21 +41,24 @@ T = TypeVar("T")
 
 
 def soon(condition: Callable[[], T | None], within_s: float, what: str) -> T:
-    """The first true answer; an AssertionError that says what was waited for if there is none in time."""
+    """Return the first true value of `condition`.
+
+    Raises an AssertionError with `what` after the time limit.
+    """
     until = time.monotonic() + within_s
     while True:
         try:
-            answer = condition()
+            value = condition()
         except errors.StoreError:
-            answer = None
-        if answer:
-            return answer
+            value = None
+        if value:
+            return value
         assert time.monotonic() < until, f"not within {within_s:g} s: {what}"
         time.sleep(0.01)
 
 
 class Program:
-    """One process of ours, and what it said."""
+    """One process of the cluster, and its log."""
 
     def __init__(
         self,
@@ -70,9 +75,8 @@ class Program:
             self._process = subprocess.Popen(
                 command, env=env, cwd=directory, stdout=log, stderr=log
             )
-        if (
-            memory_bytes != resource.RLIM_INFINITY
-        ):  # its children are not there yet, and will inherit it
+        # The process has no children yet; later children inherit the limit.
+        if memory_bytes != resource.RLIM_INFINITY:
             resource.prlimit(self.pid, resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
     @property
@@ -87,7 +91,7 @@ class Program:
         return self._log.read_text(errors="replace")
 
     def kill(self) -> None:
-        """Its children too: a worker with a beat inside leaves that one behind."""
+        """Kill the process and its children: a worker's embedded beat would stay behind."""
         left = descendants(self.pid)
         self._process.kill()
         self._process.wait()
@@ -111,13 +115,13 @@ class Program:
 
 
 class Beat(Program):
-    """A `celery -A poller beat` with a network of its own between it and Valkey."""
+    """A `celery -A poller beat` with its own network to Valkey."""
 
     network: Proxy
 
 
 class Cluster:
-    """Use as a context manager: whatever was started is ended."""
+    """The processes and stores of a test. As a context manager it ends all of them."""
 
     def __init__(self, directory: Path, database_url: str = "", **settings: str) -> None:
         self.directory = directory
@@ -151,10 +155,10 @@ class Cluster:
         self.valkey.kill()
         self.services.engine.dispose()
 
-    # What a user does
+    # Actions of an operator
 
     def environment(self, port: int, more: Mapping[str, str]) -> dict[str, str]:
-        """A shell that knows this cluster, by way of `port`."""
+        """Return the environment of a shell that uses this cluster, with Redis on `port`."""
         url = f"redis://127.0.0.1:{port}/0"
         names = {
             "POLLER_REDIS_URL": url,
@@ -174,7 +178,10 @@ class Cluster:
         prefix: str = "d",
         timeout_s: float = 0.9,
     ) -> None:
-        """Devices `d0` and so on with one target each, whose polls take `seconds`. Nobody is woken."""
+        """Add devices `d0` and so on with one target each, whose polls take `seconds`.
+
+        The scheduler gets no wake-up.
+        """
         draft = target(interval_s, seconds, timeout_s)
         rows = [
             imports.Row(DeviceDraft(f"{prefix}{i}", "127.0.0.1"), [draft]) for i in range(count)
@@ -198,17 +205,21 @@ class Cluster:
         self.workers.append(worker)
         return worker
 
-    def start_crew(self, *words: str, **env: str) -> Program:
-        """`poller worker`: workers, and a supervisor that restarts them."""
+    def start_supervisor(self, *words: str, **env: str) -> Program:
+        """Start `poller worker`: workers, and a supervisor that restarts them."""
         env = self.environment(self.valkey.port, env)
-        running = Program([*POLLER, "worker", *words], env, self.directory, self._next_name("crew"))
+        running = Program(
+            [*POLLER, "worker", *words], env, self.directory, self._next_name("supervisor")
+        )
         self._others.append(running)
         return running
 
     def start_up(
         self, workers: int = 1, memory_bytes: int = resource.RLIM_INFINITY, **env: str
     ) -> Program:
-        """`poller up` on this server: a beat, workers, and a supervisor that restarts them."""
+        """Start `poller up` on this server: a beat, workers, and a supervisor that restarts
+        them.
+        """
         words = [*POLLER, "up", "--workers", str(workers)]
         env = self.environment(self.valkey.port, env)
         running = Program(words, env, self.directory, self._next_name("up"), memory_bytes)
@@ -216,21 +227,21 @@ class Cluster:
         return running
 
     def run(self, *words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-        """`poller ...` in another terminal."""
+        """Run a `poller` command, as in another terminal."""
         return self._run([*POLLER, *words], timeout)
 
     def ping(self, timeout: float = 60) -> set[str]:
-        """Who answers `celery inspect ping`."""
+        """Return the processes that respond to `celery inspect ping`."""
         done = self._run([*CELERY, "inspect", "ping", "--json"], timeout)
         return set(json.loads(done.stdout)) if done.returncode == 0 else set()
 
     def prefetch(self, timeout: float = 60) -> int:
-        """How many batches the only worker takes at a time, as `celery inspect stats` tells it."""
+        """Return the prefetch count of the only worker, from `celery inspect stats`."""
         done = self._run([*CELERY, "inspect", "stats", "--json"], timeout)
-        [said] = (
-            json.loads(done.stdout).values() if done.returncode == 0 else [{"prefetch_count": 0}]
-        )
-        return int(said["prefetch_count"])
+        if done.returncode != 0:
+            return 0
+        [stats] = json.loads(done.stdout).values()
+        return int(stats["prefetch_count"])
 
     def _run(self, words: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
         env = self.environment(self.valkey.port, {})
@@ -242,14 +253,14 @@ class Cluster:
         self._started += 1
         return f"{role}{self._started}@test"
 
-    # What can be seen
+    # Observations
 
     def leader(self) -> Beat | None:
-        """The beat that leads, as the cluster says it; None when nobody does."""
-        seen = self.leading()
-        return next(
-            (beat for beat in self.beats if seen and seen.name.endswith(f":{beat.pid}")), None
-        )
+        """Return the beat that leads by the cluster's own record, None without a leader."""
+        leader = self.leading()
+        if leader is None:
+            return None
+        return next((beat for beat in self.beats if leader.name.endswith(f":{beat.pid}")), None)
 
     def leading(self) -> Leader | None:
         return overview_reader.read(self.services.redis, self.services.keys).leader
@@ -258,26 +269,26 @@ class Cluster:
         return overview_reader.read(self.services.redis, self.services.keys).standbys
 
     def targets(self) -> set[int]:
-        """Every enabled target of the inventory."""
+        """Return every enabled target of the inventory."""
         with inventory_feed.all_specs(self.services.engine) as fleet:
             return {spec.id for spec in fleet.specs if spec.enabled}
 
     def first_poll(self, instant: float = 0.0) -> records.Poll | None:
-        """The first that began after an instant."""
+        """Return the first poll that started after an instant."""
         return next(iter(self.record.polls(instant)), None)
 
     def pids(self) -> set[int]:
-        """Every beat and worker that runs."""
+        """Return the process ids of every running beat and worker."""
         return {program.pid for program in [*self.beats, *self.workers] if program.runs}
 
-    # What must hold
+    # Checks
 
     def unpolled(self, since: float) -> set[int]:
-        """Targets that were not polled after an instant."""
+        """Return the targets that were not polled after an instant."""
         return self.targets() - {poll.target for poll in self.record.polls(since)}
 
     def all_polled(self, since: float, within_s: float) -> None:
-        """Nobody is lost and nobody is stranded: every target is polled after an instant."""
+        """Check that every target is polled after an instant."""
         try:
             soon(lambda: not self.unpolled(since), within_s, "every target is polled")
         except AssertionError:
@@ -288,7 +299,9 @@ class Cluster:
     def doubled(
         self, since: float, excused: Callable[[records.Poll], bool] = lambda _: False
     ) -> list[records.Poll]:
-        """Polls after an instant that overlap an earlier one of their target, or are its second for one plan."""
+        """Return polls after an instant that overlap an earlier poll of their target, or are the
+        second for one plan.
+        """
         polls = self.record.polls(since)
         overlapping = [later for _, later in records.overlapping(polls)]
 
@@ -306,24 +319,28 @@ class Cluster:
     def never_doubled(
         self, since: float, excused: Callable[[records.Poll], bool] = lambda _: False
     ) -> None:
-        """No target was polled twice for one plan, and no two polls of a target overlapped."""
+        """Check that no target was polled twice for one plan, and that no two polls of a target
+        overlapped.
+        """
         found = self.doubled(since, excused)
         assert found[:5] == [], f"{len(found)} polls too many"
 
     def sound(self) -> None:
-        """Every enabled target is in exactly one place, and nothing else is on the board."""
+        """Check that every enabled target is in exactly one place, and that the board holds nothing
+        else.
+        """
         report = up_summary.verify(self.services)
         assert report.sound, report
 
     def checked(self) -> None:
-        """The same, as `poller board check` tells it to an operator."""
+        """Check with `poller board check` that the board is sound."""
         done = self.run("board", "check", "--json")
         assert done.returncode == 0, done.stdout + done.stderr
-        said = json.loads(done.stdout)
-        assert [said[name] for name in ("lost", "doubled", "strays", "unreadable")] == [0, 0, 0, 0]
+        sums = json.loads(done.stdout)
+        assert [sums[name] for name in ("lost", "doubled", "strays", "unreadable")] == [0, 0, 0, 0]
 
     def _places(self, target_id: int) -> dict[str, Any]:
-        """Where the board has a target, for the message of a failed test."""
+        """Return the places of a target on the board, for the message of a failed test."""
         client, keys = self.valkey.client, self.services.keys
         return {
             "due": client.zscore(keys.due(f"poll.{COLLECTOR}"), target_id),
@@ -334,7 +351,7 @@ class Cluster:
 
 
 def target(interval_s: float, seconds: float = 0.0, timeout_s: float = 0.9) -> TargetDraft:
-    """A target of the recorder."""
+    """Return a draft of a target of the recorder."""
     options = {"seconds": seconds}
     interval_ms, timeout_ms = round(interval_s * 1000), round(timeout_s * 1000)
     return TargetDraft(

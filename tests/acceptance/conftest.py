@@ -1,4 +1,4 @@
-"""`up` starts `poller up`; whatever a test leaves running is ended."""
+"""`up` starts `poller up`; processes that a test leaves running are ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.acceptance.programs import POLLER, Up, descendants, is_running
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
-    """Starts `poller up`; whatever a test leaves running is ended."""
+    """Start `poller up`; processes that a test leaves running are ended."""
     started: list[Up] = []
 
     def start(

@@ -1,7 +1,7 @@
-"""A clean environment: poller and plugins in it as wheels, as `pip install` leaves them.
+"""A clean environment with poller and plugins installed as wheels, as `pip install` does.
 
-What poller depends on is lent from the environment of the tests instead of downloaded (60 MB): by a line in a .pth
-file, behind everything that is installed. Nothing of this checkout is on its path.
+Dependencies of poller come from the environment of the tests instead of a download (60 MB), by a
+.pth file that sorts behind every installed package. This checkout is not on the path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OFFLINE = ["--no-index", "--no-deps"]
 
 
 def wheels(sources: Sequence[Path], directory: Path) -> list[Path]:
-    """Built without a network."""
+    """Build wheels without a network."""
     if importlib.util.find_spec("hatchling") is None:
         missing("hatchling is not installed")
     command = [*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", directory, *sources]

@@ -1,4 +1,7 @@
-"""The ways a leader is lost, and how long it takes until somebody else dispatches. Tests and benchmark share them."""
+"""Faults that remove a leader, and the time until another beat dispatches.
+
+Tests and benchmark share them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 
 from tests.acceptance.cluster import Beat, Cluster, soon
 
-#: No fault here may take longer; a trial that does is a failure, not a slow success.
+#: A takeover that takes longer is a failure, not a slow success.
 PATIENCE_S = 15
 
 
@@ -21,7 +24,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """`seconds` from the fault to the first poll that the new leader dispatched; `resumed` is that instant."""
+    """`seconds` is the time from the fault to `resumed`, the first poll that the new leader
+    dispatched.
+    """
 
     seconds: float
     resumed: float
@@ -30,8 +35,8 @@ class Takeover:
 
 
 def take_over(cluster: Cluster, strike: Callable[[Beat], None]) -> Takeover:
-    """Strike the leader and wait for another one to dispatch."""
-    lost = soon(cluster.leader, PATIENCE_S, "somebody leads")
+    """Strike the leader and wait until another beat dispatches."""
+    lost = soon(cluster.leader, PATIENCE_S, "a beat leads")
     struck = time.time()
     strike(lost)
     leader = soon(lambda: _other_leader(cluster, lost), PATIENCE_S, "another beat leads")
@@ -49,7 +54,7 @@ def _other_leader(cluster: Cluster, lost: Beat) -> Beat | None:
 
 
 def ready(cluster: Cluster) -> None:
-    """One leads, and everybody else who runs stands by."""
+    """Wait until one beat leads and all other running beats are standbys."""
     running = sum(beat.runs for beat in cluster.beats)
     soon(
         lambda: cluster.leader() and cluster.standbys() >= running - 1,
@@ -70,5 +75,5 @@ SILENT = Fault(
     "black hole", lambda beat: beat.network.silence(), lambda _, beat: beat.network.heal()
 )
 REFUSED = Fault("refused", lambda beat: beat.network.refuse(), lambda _, beat: beat.network.heal())
-#: Those after which nobody hands over: the lock has to run out.
+#: Faults without a handover: the lock has to run out.
 SUDDEN = (KILLED, FROZEN, SILENT, REFUSED)

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own that can be stopped, killed and started again with its data."""
+"""A PostgreSQL for one test that can be stopped, killed and started again with its data."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ READY_WITHIN_S = 30
 
 
 class Postgres:
-    """Without fsync, but every answer is true: what it confirmed outlives its process."""
+    """A server without fsync: confirmed data outlives the process, not the host."""
 
     def __init__(self) -> None:
         self._binaries = _postgres_binaries()
-        # Not below pytest's own directory: that one is closed to the user the server must run as.
+        # Not below pytest's own directory, which is closed to the user that runs the server.
         self._directory = Path(tempfile.mkdtemp(prefix="poller-postgres-"))
         self._owner: dict[str, Any] = {"cwd": "/"}
         if os.geteuid() == 0:
@@ -50,7 +50,7 @@ class Postgres:
         )
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Start the server and wait until it responds."""
         serve: list[str | Path] = [
             self._binaries / "postgres",
             "-D",
@@ -71,11 +71,13 @@ class Postgres:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """At once, as a crash would: connections break, and it has to recover when it starts."""
+        """End the server at once, as a crash does: connections break, and the next start
+        recovers.
+        """
         self._end(signal.SIGQUIT)
 
     def stop(self) -> None:
-        """In good order, without waiting for its clients."""
+        """Stop the server in order, without waiting for its clients."""
         self._end(signal.SIGINT)
 
     def remove(self) -> None:

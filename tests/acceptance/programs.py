@@ -1,4 +1,4 @@
-"""Whole programs, started as a user would start them, and watched from outside."""
+"""Whole programs, started as a user would start them, and observed from outside."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ POLLER = [sys.executable, "-m", "poller"]
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """A clean shell: none of our own settings but these."""
+    """Return a clean environment with only these settings of poller."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("POLLER_")}
     return {**clean, "POLLER_HOME": str(home), **more}
 
 
 def eventually(condition: Callable[[], Any], within_s: float, what: str) -> Any:
-    """The first true answer, or a failure that says what was waited for."""
+    """Return the first true value, or fail with a description of the condition."""
     until = time.monotonic() + within_s
     while True:
         try:
@@ -46,7 +46,7 @@ def eventually(condition: Callable[[], Any], within_s: float, what: str) -> Any:
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """Process ids and command lines of everything a process started, and what these started."""
+    """Return process ids and command lines of all children of a process, and their children."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -103,11 +103,11 @@ class Up:
         return self.log.read_text(errors="replace")
 
     def child(self, words: str) -> int:
-        """The process id of the child whose command line contains these words."""
+        """Return the process id of the child whose command line contains these words."""
         return next(pid for pid, line in descendants(self.process.pid).items() if words in line)
 
     def run(self, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-        """Another terminal."""
+        """Run a command, as in another terminal."""
         return subprocess.run(
             [*self._program, *arguments],
             env=self.env,
@@ -122,7 +122,7 @@ class Up:
         return int(status["totals"].get("polls", 0))
 
     def stop(self, number: int = signal.SIGTERM, within_s: float = 10) -> float:
-        """Returns how long it took."""
+        """Stop the program and return the seconds that it took."""
         began = time.monotonic()
         self.process.send_signal(number)
         self.process.wait(timeout=within_s)

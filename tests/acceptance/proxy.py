@@ -1,4 +1,4 @@
-"""A TCP proxy that breaks the way networks break: refused, reset, silent, or late."""
+"""A TCP proxy that fails as networks fail: refused, reset, silent, or late."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from contextlib import suppress
 from typing import Any
 
 
-class Way(enum.Enum):
+class Mode(enum.Enum):
     OPEN = "open"
-    REFUSED = "refused"  # nobody listens, and what was open has been reset
-    SILENT = "silent"  # a black hole: bytes vanish both ways, sockets stay open, new ones open but get no answer
+    REFUSED = "refused"  # no listener; open connections were reset
+    # A black hole: bytes vanish both ways. Sockets stay open; new ones open but get no response.
+    SILENT = "silent"
 
 
 class Proxy:
-    """Forwards 127.0.0.1:`port` to another port of 127.0.0.1, from a thread of its own."""
+    """Forwards 127.0.0.1:`port` to another port of 127.0.0.1, from its own thread."""
 
     def __init__(self, upstream: int) -> None:
         self.port = 0
         self._upstream = upstream
-        self._way = Way.OPEN
+        self._mode = Mode.OPEN
         self._links: set[_Link] = set()
         self._hold_at: bytes | None = None
         self._released = asyncio.Event()
@@ -34,19 +35,21 @@ class Proxy:
         self._do(self._listen())
 
     def refuse(self) -> None:
-        """Reset what is open and refuse what comes."""
-        self._do(self._cut(Way.REFUSED))
+        """Reset open connections and refuse new ones."""
+        self._do(self._cut(Mode.REFUSED))
 
     def reset(self) -> None:
-        """Reset what is open; new connections work."""
-        self._do(self._cut(Way.OPEN))
+        """Reset open connections; new connections work."""
+        self._do(self._cut(Mode.OPEN))
 
     def silence(self) -> None:
-        """Packets vanish, and nobody is told."""
+        """Drop all packets without closing a connection."""
         self._do(self._fall_silent())
 
     def hold(self, word: bytes) -> None:
-        """The next request that contains `word`, and what follows it on that connection, is delayed until `release`."""
+        """Delay the next request that contains `word`, and the rest of that connection, until
+        `release`.
+        """
         self._do(self._set_hold(word))
 
     @property
@@ -54,15 +57,18 @@ class Proxy:
         return any(link.holds for link in list(self._links))
 
     def release(self) -> None:
-        """Deliver what was held, as a network does that comes back: also for clients that gave up waiting."""
+        """Deliver held data as a recovered network does, also for clients that gave up waiting."""
         self._do(self._set_hold(None))
 
     def heal(self) -> None:
-        """All is well again. Connections that lost bytes are reset: nobody will send these again."""
-        self._do(self._cut(Way.OPEN))
+        """Forward data again.
+
+        Connections that lost bytes are reset, since the bytes are not sent again.
+        """
+        self._do(self._cut(Mode.OPEN))
 
     def close(self) -> None:
-        self._do(self._cut(Way.REFUSED))
+        self._do(self._cut(Mode.REFUSED))
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
@@ -77,19 +83,19 @@ class Proxy:
         self._released.clear() if word else self._released.set()
 
     async def _fall_silent(self) -> None:
-        self._way = Way.SILENT
+        self._mode = Mode.SILENT
         if self._server is None:
             await self._listen()
 
-    async def _cut(self, way: Way) -> None:
-        self._way = way
+    async def _cut(self, mode: Mode) -> None:
+        self._mode = mode
         self._released.set()
-        if self._server is not None and way is Way.REFUSED:
+        if self._server is not None and mode is Mode.REFUSED:
             self._server.close()
             self._server = None
         for link in list(self._links):
             link.reset()
-        if self._server is None and way is Way.OPEN:
+        if self._server is None and mode is Mode.OPEN:
             await self._listen()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -104,7 +110,7 @@ class Proxy:
     async def _serve(
         self, link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        if self._way is Way.SILENT:
+        if self._mode is Mode.SILENT:
             await self._pass_on(link, reader, writer, watched=False)
             return
         try:
@@ -112,11 +118,11 @@ class Proxy:
         except OSError:
             return
         link.add(back)
-        ways = [
+        directions = [
             self._pass_on(link, reader, back, watched=True),
             self._pass_on(link, there, writer, watched=False),
         ]
-        await asyncio.gather(*ways)
+        await asyncio.gather(*directions)
 
     async def _pass_on(
         self, link: _Link, source: asyncio.StreamReader, sink: asyncio.StreamWriter, watched: bool
@@ -126,16 +132,16 @@ class Proxy:
                 if watched and self._hold_at and (link.holds or self._hold_at in data):
                     link.holds = True
                     await self._released.wait()
-                if self._way is not Way.SILENT:
+                if self._mode is not Mode.SILENT:
                     sink.write(data)
                     await sink.drain()
         link.holds = False
-        if self._way is not Way.SILENT:
-            sink.close()  # the other side said good-bye
+        if self._mode is not Mode.SILENT:
+            sink.close()  # the other side closed
 
 
 class _Link:
-    """One client's connection and the one made for it."""
+    """One client's connection and the upstream connection made for it."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writers = [writer]
@@ -145,7 +151,7 @@ class _Link:
         self._writers.append(writer)
 
     def reset(self) -> None:
-        """End both at once: with a linger time of 0 the kernel sends a reset instead of a good-bye."""
+        """End both connections at once: with a linger time of 0 the kernel sends a reset."""
         for writer in self._writers:
             with suppress(OSError, AttributeError):
                 sock: socket.socket = writer.get_extra_info("socket")

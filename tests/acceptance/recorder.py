@@ -1,5 +1,7 @@
-"""A collector that is polled by the acceptance tests: it answers when told to and leaves a line for every
-beginning and end of a poll, so that what happened can be counted from outside. A plugin like anyone's.
+"""A collector for the acceptance tests.
+
+It responds as its options say and writes a line at every start and end of a poll, so that a test
+can count polls from outside. It is installed like any plugin.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from pydantic import Field
 
 from poller.collectors import api
 
-#: Where the lines go; not a setting of ours, hence no POLLER_ in front.
+#: The file of the lines. No setting of poller, so it has no POLLER_ prefix.
 FILE_VARIABLE = "RECORDER_FILE"
-#: A file of that name and this ending makes a worker fat.
+#: A file with this suffix makes one worker take a lot of memory.
 HOARD = ".hoard"
 ENTRY_POINT = "[poller.collectors]\nrecorder = tests.acceptance.recorder:Recorder\n"
 
 
 class Recorder:
-    """Takes `seconds` for a poll and writes `word` beside it, so that an edit of the options can be seen."""
+    """Takes `seconds` for a poll and writes `word` in its line, which makes an edit of the options
+    visible.
+    """
 
     name: ClassVar[str] = "recorder"
     api_version: ClassVar[int] = api.API_VERSION
@@ -38,26 +42,26 @@ class Recorder:
         self._hoard = b""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        self._note("+", poll)
+        self._record("+", poll)
         self._grow()
         try:
             if poll.options.seconds:
                 await asyncio.sleep(poll.options.seconds)
             yield api.Reading("polled", 1.0, {}, api.Kind.GAUGE)
         finally:
-            self._note("-", poll)
+            self._record("-", poll)
 
     def _grow(self) -> None:
-        """Whoever polls first after somebody left the word takes a lot of memory, and keeps it."""
+        """Take a lot of memory, once, in the first poll after a test made the hoard file."""
         hoard = Path(os.environ[FILE_VARIABLE] + HOARD)
         if hoard.exists():
             hoard.unlink(missing_ok=True)
             self._hoard = b"x" * 300_000_000
 
-    def _note(self, sign: str, poll: api.Poll) -> None:
+    def _record(self, sign: str, poll: api.Poll) -> None:
         if self._file is None:
             self._file = os.open(os.environ[FILE_VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        # One write of a short line to a file opened for appending: lines of several workers do not mix.
+        # One short write to a file opened for appending: lines of several workers do not mix.
         line = (
             f"{sign} {poll.target_id} {os.getpid()} {time.time_ns() // 1000} {poll.options.word}\n"
         )
@@ -65,7 +69,7 @@ class Recorder:
 
 
 def install(directory: Path) -> None:
-    """Make the collector known to every Python that has `directory` on its path, as pip would."""
+    """Register the collector for every Python that has `directory` on its path, as pip would."""
     info = directory / "poller_recorder-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: poller-recorder\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""What was really polled, judged from outside: the recorder's lines against the ledger's rows."""
+"""The real polls, judged from outside: the recorder's lines against the ledger's rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db.tables import runs
 
-#: The ledger's clock is the server's, in whole milliseconds; ours is the same one, read elsewhere.
+#: The ledger has the server's clock in whole milliseconds; the recorder reads the same clock.
 BLUR_S = 0.01
 _start = attrgetter("start")
 
@@ -32,7 +32,7 @@ class Poll:
 
 
 class Record:
-    """The recorder's file, read on from where it was left."""
+    """The recorder's file, read from the last position on."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class Record:
         self._running: dict[tuple[int, int], list[Poll]] = defaultdict(list)
 
     def polls(self, since: float = 0.0) -> list[Poll]:
-        """Every poll that began at or after an instant, by start."""
+        """Return every poll that started at or after an instant, by start."""
         for line in self._new_lines():
             self._take(*line.split(" "))
         return self._polls[bisect_right(self._polls, since, key=_start) :]
@@ -59,16 +59,15 @@ class Record:
         key, at = (int(target), int(pid)), int(micros) / 1e6
         if sign == "+":
             poll = Poll(*key, at, word)
-            insort(
-                self._polls, poll, key=_start
-            )  # at the end, or nearly: two workers' lines may cross
+            # At the end, or nearly: the lines of two workers may cross.
+            insort(self._polls, poll, key=_start)
             self._running[key].append(poll)
         else:
             self._running[key].pop(0).end = at
 
 
 def overlapping(polls: Iterable[Poll]) -> list[tuple[Poll, Poll]]:
-    """Pairs of polls of one target of which the later began before the earlier was over."""
+    """Return pairs of polls of one target of which the later started before the earlier ended."""
     pairs = []
     for own in by_target(polls).values():
         pairs += [(a, b) for a, b in pairwise(own) if a.end is None or b.start < a.end]
@@ -76,10 +75,10 @@ def overlapping(polls: Iterable[Poll]) -> list[tuple[Poll, Poll]]:
 
 
 def unaccounted(polls: Sequence[Poll], engine: Engine) -> list[Poll]:
-    """Finished polls that have no row of their own in the ledger.
+    """Return finished polls without their own row in the ledger.
 
-    The ledger has one row per target and plan, whoever polled it: a target that was polled twice for one
-    plan has one row too few.
+    The ledger has one row per target and plan, so a target that was polled twice for one plan has
+    one row too few.
     """
     rows = _started(engine, min((poll.start for poll in polls), default=0.0))
     return [
@@ -88,7 +87,9 @@ def unaccounted(polls: Sequence[Poll], engine: Engine) -> list[Poll]:
 
 
 def _started(engine: Engine, since: float) -> dict[int, list[float]]:
-    """When the ledger says that each target was polled; a batch may wait for SQL between its start and its polls."""
+    """Return the start of each target's runs by the ledger; a batch may wait for SQL between its
+    start and its polls.
+    """
     found: dict[int, list[float]] = defaultdict(list)
     long_before_ms = (since - 60) * 1000
     query = sa.select(runs.c.target_id, runs.c.started_ms).where(runs.c.started_ms > long_before_ms)
@@ -99,7 +100,10 @@ def _started(engine: Engine, since: float) -> dict[int, list[float]]:
 
 
 def _without_row(polls: list[Poll], rows: list[float]) -> Iterator[Poll]:
-    """A poll's row is the last one that started before it; nobody else may have that row."""
+    """Give the polls without a row.
+
+    The row of a poll is the last one that started before it, and belongs to no other poll.
+    """
     taken = -1
     for poll in polls:
         row = bisect_right(rows, poll.start + BLUR_S) - 1

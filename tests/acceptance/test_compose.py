@@ -1,4 +1,4 @@
-"""docker-compose.yml: valid, without secrets, and its very commands make a cluster that polls."""
+"""docker-compose.yml is valid and without secrets, and its commands make a cluster that polls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compose() -> dict[str, Any]:
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
-    """What deploy/make-secrets writes."""
+    """The secrets that deploy/make-secrets writes."""
     subprocess.run(
         [ROOT / "deploy" / "make-secrets", tmp_path / "secrets"], check=True, capture_output=True
     )
@@ -47,7 +47,7 @@ def secrets(tmp_path: Path) -> Path:
 
 
 def test_the_file_is_valid(tmp_path: Path) -> None:
-    """By docker-compose's own judgement."""
+    """docker-compose accepts the file."""
     program = shutil.which("docker-compose")
     if program is None:
         missing("docker-compose is not installed")
@@ -58,7 +58,9 @@ def test_the_file_is_valid(tmp_path: Path) -> None:
 
 
 def test_every_service_is_watched_unprivileged_and_free_of_secrets(compose: dict[str, Any]) -> None:
-    """Health checks, no root, ports on loopback, two beats; secrets are files outside the image and the repository."""
+    """Services have health checks, no root and loopback ports; there are two beats; secrets are
+    files outside image and repository.
+    """
     services = compose["services"]
     assert set(services) == {"postgres", "valkey", "traps", *OURS}
     for name in (*OURS, "traps"):
@@ -82,8 +84,8 @@ def test_every_service_is_watched_unprivileged_and_free_of_secrets(compose: dict
     assert tracked.returncode == 0
 
 
-def test_make_secrets_keeps_what_is_there_and_keeps_others_out(secrets: Path) -> None:
-    """A second run changes nothing."""
+def test_make_secrets_keeps_existing_files_in_a_private_directory(secrets: Path) -> None:
+    """A second run of make-secrets changes nothing."""
     before = {path.name: path.read_text() for path in secrets.iterdir()}
     subprocess.run([ROOT / "deploy" / "make-secrets", secrets], check=True, capture_output=True)
     assert {path.name: path.read_text() for path in secrets.iterdir()} == before
@@ -103,7 +105,9 @@ class Cluster:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def env(self, service: str) -> dict[str, str]:
-        """The service's environment, with container paths and ports turned into ours."""
+        """Return the service's environment, with container paths and ports replaced by local
+        ones.
+        """
         given = {name: str(value) for name, value in self.services[service]["environment"].items()}
         given = {
             name: value.replace("/run/secrets/", f"{self.secrets}/")
@@ -173,10 +177,12 @@ def cluster(
     made.stop()
 
 
-def test_the_very_commands_make_a_cluster_that_polls(
+def test_the_commands_of_the_file_make_a_cluster_that_polls(
     cluster: Cluster, tmp_path: Path, redis_client: Any
 ) -> None:
-    """Migrations once, two beats of which one leads, workers, page, Flower with its password; then devices."""
+    """The commands migrate once and start two beats with one leader, workers, page and Flower;
+    devices are then polled.
+    """
     migrate = cluster.start("migrate")
     assert migrate.wait(timeout=60) == 0
     engine = sql.create((cluster.secrets / "database_url").read_text())

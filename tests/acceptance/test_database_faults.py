@@ -1,6 +1,6 @@
 """The database refuses, falls silent, is locked or stopped while the cluster polls.
 
-What is on the board is polled on, and no result is lost or doubled: it waits on the worker's disk.
+Polling goes on, and no result is lost or doubled: results wait on the worker's disk.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from tests.acceptance.proxy import Proxy
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(240)]
 
 TARGETS, INTERVAL_S = 100, 1.0
-#: How long PostgreSQL is stopped: `OUTAGE_S=60 pytest ...` takes longer and finds the same.
+#: The time that PostgreSQL is stopped; `OUTAGE_S=60 pytest ...` runs the longer test.
 OUTAGE_S = float(os.environ.get("OUTAGE_S", "6"))
 
 
 @dataclass(frozen=True)
 class OnPostgres:
-    """A beat and a worker on PostgreSQL, each by way of a network of its own; tests and commands go directly."""
+    """A beat and a worker on PostgreSQL, each with its own network; tests and commands connect
+    directly.
+    """
 
     cluster: Cluster
     beat: Proxy
@@ -48,7 +50,7 @@ class OnPostgres:
 
 @pytest.fixture(scope="module")
 def database_url(postgres_url: str) -> Iterator[str]:
-    """A database of this module's own."""
+    """A database for this module only."""
     name = f"t_{uuid.uuid4().hex}"
     server = sa.create_engine(sql.create(postgres_url).url, isolation_level="AUTOCOMMIT")
     with server.connect() as conn:
@@ -63,18 +65,20 @@ def database_url(postgres_url: str) -> Iterator[str]:
 def on_postgres(
     database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OnPostgres]:
-    """Polling, with the backup check of the inventory every second, so that the beat asks often."""
+    """A cluster that polls and checks the inventory every second, so that the beat queries
+    often.
+    """
     parts = urlsplit(database_url)
     assert parts.port is not None
     networks = Proxy(parts.port), Proxy(parts.port)
-    ways = [
+    urls = [
         parts._replace(netloc=f"postgres@127.0.0.1:{network.port}").geturl() for network in networks
     ]
     with Cluster(tmp_path_factory.mktemp("postgres"), database_url) as cluster:
         cluster.valkey.start()
         cluster.add_targets(TARGETS, INTERVAL_S)
-        cluster.start_beat(POLLER_DATABASE_URL=ways[0], POLLER_RECONCILE_S="1")
-        cluster.start_worker(POLLER_DATABASE_URL=ways[1])
+        cluster.start_beat(POLLER_DATABASE_URL=urls[0], POLLER_RECONCILE_S="1")
+        cluster.start_worker(POLLER_DATABASE_URL=urls[1])
         cluster.all_polled(0, 30)
         yield OnPostgres(cluster, *networks)
     for network in networks:
@@ -92,7 +96,9 @@ def postgres() -> Iterator[Postgres]:
 
 
 def polling(cluster: Cluster, workers: int) -> None:
-    """Everything runs, and every worker knows every target: without a database it can learn of none."""
+    """Start a cluster and wait until every worker has cached every target: without a database none
+    can be read.
+    """
     cluster.valkey.start()
     cluster.add_targets(TARGETS, INTERVAL_S)
     cluster.start_beat()
@@ -105,24 +111,24 @@ def polling(cluster: Cluster, workers: int) -> None:
     soon(lambda: known() == workers * TARGETS, 60, "every worker polled every target")
 
 
-def go_on_blindly(cluster: Cluster, seconds: float) -> None:
-    """As `go_on`, while nobody can ask the database which targets there are."""
+def check_polling_without_a_database(cluster: Cluster, seconds: float) -> None:
+    """Check for `seconds` that every target is polled, without a query of the database."""
     until = time.time() + seconds
     while time.time() < until:
-        soon(all_of_them_polled(cluster, time.time()), INTERVAL_S + 1.5, "every target is polled")
+        soon(all_targets_polled(cluster, time.time()), INTERVAL_S + 1.5, "every target is polled")
 
 
-def all_of_them_polled(cluster: Cluster, since: float) -> Callable[[], bool]:
+def all_targets_polled(cluster: Cluster, since: float) -> Callable[[], bool]:
     return lambda: len({poll.target for poll in cluster.record.polls(since)}) == TARGETS
 
 
 def spooled(cluster: Cluster) -> int:
-    """Files of results that wait."""
+    """Return the number of spool files that wait."""
     return len(list((cluster.directory / "home" / "spool").glob("*/*/*.rounds")))
 
 
 def rows_match(cluster: Cluster) -> None:
-    """As many rows and readings as polls: none too few, none too many."""
+    """Check that there are exactly as many rows and readings as polls."""
     for beat in cluster.beats:
         beat.terminate()
         beat.wait(10)
@@ -142,20 +148,22 @@ def rows_match(cluster: Cluster) -> None:
     )
 
 
-def go_on(cluster: Cluster, seconds: float) -> None:
-    """Every target is polled, again and again for so long."""
+def check_polling(cluster: Cluster, seconds: float) -> None:
+    """Check for `seconds` that every target is polled, again and again."""
     until = time.time() + seconds
     while time.time() < until:
         cluster.all_polled(time.time(), INTERVAL_S + 1.5)
 
 
 def test_a_database_that_refuses_stops_no_polling(on_postgres: OnPostgres) -> None:
-    """And what was edited meanwhile takes effect when it is back."""
+    """Polling goes on during the refusal, and a device added meanwhile is polled when the database
+    is back.
+    """
     cluster = on_postgres.cluster
     on_postgres.beat.refuse()
     on_postgres.worker.refuse()
     began = time.time()
-    go_on(cluster, 3)
+    check_polling(cluster, 3)
     devices.add(cluster.services.engine, DeviceDraft("new", "127.0.0.1"), [target(1.0)])
     on_postgres.heal()  # waits until the new one is polled, too
     cluster.sound()
@@ -163,29 +171,29 @@ def test_a_database_that_refuses_stops_no_polling(on_postgres: OnPostgres) -> No
 
 
 def test_a_database_that_is_silent_stops_no_worker(on_postgres: OnPostgres) -> None:
-    """Its polls go on, and their results are there when it speaks again."""
+    """Polls go on, and their results are written when the database responds again."""
     began = time.time()
     on_postgres.worker.silence()
     try:
-        go_on(on_postgres.cluster, 4)
+        check_polling(on_postgres.cluster, 4)
     finally:
         on_postgres.heal()
     on_postgres.cluster.never_doubled(began)
 
 
 def test_a_database_that_is_silent_stops_no_beat(on_postgres: OnPostgres) -> None:
-    """It cannot learn of edits, and goes on with what is on the board."""
+    """The beat reads no edits, and goes on with the targets of the board."""
     on_postgres.beat.silence()
     try:
-        go_on(on_postgres.cluster, 4)
+        check_polling(on_postgres.cluster, 4)
     finally:
         on_postgres.heal()
 
 
 def test_a_locked_file_stops_no_polling(tmp_path: Path) -> None:
-    """Somebody holds SQLite's write lock for some seconds, as a backup or a large import does.
-
-    Whoever meets it first waits for it twice, with readings and with rows: with a patience of 1 s that is 2.5 s.
+    """Another process holds SQLite's write lock for some seconds, as a backup or a large import
+    does. The first poll waits for the lock twice, with readings and with rows: with a patience of 1
+    s that is 2.5 s.
     """
     with Cluster(tmp_path, POLLER_SPOOL_PATIENCE_S="0.25") as cluster:
         cluster.valkey.start()
@@ -195,21 +203,25 @@ def test_a_locked_file_stops_no_polling(tmp_path: Path) -> None:
         cluster.all_polled(0, 30)
         lock = sqlite3.connect(tmp_path / "home" / "poller.db", isolation_level=None)
         lock.execute("BEGIN IMMEDIATE")
-        go_on(cluster, 3)
+        check_polling(cluster, 3)
         lock.execute("ROLLBACK")
-        soon(lambda: cluster.all_polled(time.time(), 3) is None, 5, "all is well again")
+        soon(
+            lambda: cluster.all_polled(time.time(), 3) is None, 5, "every target is polled on time"
+        )
         cluster.never_doubled(0)
 
 
 def test_a_database_that_was_stopped_has_every_result_afterwards(
     tmp_path: Path, postgres: Postgres
 ) -> None:
-    """Stopped under load, by a crash: nothing is lost, nothing is doubled, and polling never noticed."""
+    """After a crash of the database under load no result is lost or doubled, and polling does not
+    pause.
+    """
     with Cluster(tmp_path, postgres.url) as cluster:
         polling(cluster, workers=2)
         began = time.time()
         postgres.kill()
-        go_on_blindly(cluster, OUTAGE_S)
+        check_polling_without_a_database(cluster, OUTAGE_S)
         assert spooled(cluster) > 0
         postgres.start()
         cluster.all_polled(time.time(), 20)
@@ -219,15 +231,15 @@ def test_a_database_that_was_stopped_has_every_result_afterwards(
         cluster.sound()
 
 
-def test_a_worker_that_is_killed_during_an_outage_loses_nothing_it_had_finished(
+def test_a_worker_killed_during_an_outage_loses_no_finished_poll(
     tmp_path: Path, postgres: Postgres
 ) -> None:
-    """kill -9: its files are taken up by the next worker that starts on the host."""
+    """After kill -9 the next worker on the host takes over the spool files."""
     with Cluster(tmp_path, postgres.url) as cluster:
         polling(cluster, workers=1)
         began = time.time()
         postgres.stop()
-        go_on_blindly(cluster, 3)
+        check_polling_without_a_database(cluster, 3)
         [worker] = cluster.workers
         worker.kill()
         killed = time.time()
@@ -236,7 +248,7 @@ def test_a_worker_that_is_killed_during_an_outage_loses_nothing_it_had_finished(
         cluster.start_worker()
         cluster.all_polled(time.time(), 40)
         soon(lambda: spooled(cluster) == 0, 30, "everything that waited is written")
-        # What it had collected in its last moments was not finished on the board, and is polled again.
+        # Polls that ended just before the kill were not finished on the board, and run again.
         cluster.never_doubled(
             began, lambda poll: poll.end is not None and killed - 1.5 < poll.end < killed
         )
@@ -246,12 +258,12 @@ def test_a_worker_that_is_killed_during_an_outage_loses_nothing_it_had_finished(
 def test_a_worker_that_stops_during_an_outage_leaves_its_results_to_the_next(
     tmp_path: Path, postgres: Postgres
 ) -> None:
-    """A deployment in bad times: it stops as quickly as always, and nothing is lost."""
+    """A worker stops as quickly during an outage as at any time, and no result is lost."""
     with Cluster(tmp_path, postgres.url) as cluster:
         polling(cluster, workers=1)
         began = time.time()
         postgres.stop()
-        go_on_blindly(cluster, 3)
+        check_polling_without_a_database(cluster, 3)
         [worker] = cluster.workers
         worker.terminate()
         worker.wait(10)

@@ -1,5 +1,7 @@
-"""Domains come and go while real workers run: notes reach them at once, lost notes are made up for, and what nobody can
-poll is never queued, is said to be so, and flows as soon as somebody can.
+"""Domains come and go while real workers run.
+
+A notification takes effect at once and a lost one is made up for. A domain without a worker is
+reported, never queued, and polled once a worker starts.
 """
 
 from __future__ import annotations
@@ -25,13 +27,15 @@ from tests.conftest import missing
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
 
 QUEUE = "poll.recorder"
-#: Beside the default of 30 s, at which only a note can be quick.
+#: The default is 30 s, with which only a notification is quick.
 OFTEN_S = "1"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A leader, a worker in the DMZ, and one on rack 1 that looks for queues every second."""
+    """A leader, a worker in the DMZ, and a worker on rack 1 that refreshes its queues every
+    second.
+    """
     try:
         embedded_server.find_server()
     except errors.ConfigError as error:
@@ -46,7 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def announced(cluster: Cluster) -> dict[str, Worker]:
-    """The workers by name, as they said last."""
+    """Return the workers by name, from their last heartbeats."""
     view = overview_reader.read(cluster.services.redis, cluster.services.keys)
     return {worker.name: worker for worker in view.workers}
 
@@ -57,7 +61,7 @@ def queues(cluster: Cluster, worker: Program) -> list[str]:
 
 
 def add(cluster: Cluster, name: str, require: str) -> None:
-    """As an operator would."""
+    """Add a device by command, as an operator would."""
     words = [
         "device",
         "add",
@@ -89,7 +93,7 @@ def status(cluster: Cluster) -> dict[str, Any]:
 
 
 def test_a_worker_with_a_wrong_tag_does_not_start(cluster: Cluster) -> None:
-    """It names the key that was given twice."""
+    """The error names the key that was given twice."""
     refused = cluster.start_worker(POLLER_WORKER_TAGS="zone=dmz,zone=lan")
     assert refused.wait(20) != 0
     assert (
@@ -99,7 +103,9 @@ def test_a_worker_with_a_wrong_tag_does_not_start(cluster: Cluster) -> None:
 
 
 def test_a_domain_comes_and_goes_with_its_target(cluster: Cluster) -> None:
-    """The worker that fits polls within a second of the note, nobody else does, and both leave the queue at the end."""
+    """Only the matching worker polls, within a second of the notification, and leaves the queue at
+    the end.
+    """
     heard: list[float] = []
     done = threading.Event()
     wakeups.listen(
@@ -111,16 +117,16 @@ def test_a_domain_comes_and_goes_with_its_target(cluster: Cluster) -> None:
     soon(lambda: heard, 5, "the subscription")
     fitting, other = cluster.workers[:2]
     add(cluster, "fw", "zone=dmz")
-    soon(lambda: len(heard) == 2, 10, "the leader tells of the new domain")
+    soon(lambda: len(heard) == 2, 10, "the leader announces the new domain")
     first = soon(lambda: polls(cluster, "fw"), 5, "the first poll")[0]
-    print(f"polled {1000 * (first.start - heard[1]):.0f} ms after the leader's note")
+    print(f"polled {1000 * (first.start - heard[1]):.0f} ms after the leader's notification")
     assert 0 < first.start - heard[1] < 1
     soon(lambda: len(polls(cluster, "fw")) >= 3, 10, "more of them")
     assert {poll.pid for poll in polls(cluster, "fw")} == {fitting.pid}
     assert queues(cluster, fitting) == [f"{QUEUE};zone=dmz"]
     assert queues(cluster, other) == []
     remove(cluster, "fw")
-    soon(lambda: len(heard) == 3, 10, "the leader tells that it is gone")
+    soon(lambda: len(heard) == 3, 10, "the leader announces that it is gone")
     soon(
         lambda: not queues(cluster, fitting),
         max(0, heard[2] + 1 - time.time()),
@@ -135,22 +141,22 @@ def test_a_domain_comes_and_goes_with_its_target(cluster: Cluster) -> None:
     done.set()
 
 
-def test_what_a_lost_note_missed_is_found(cluster: Cluster) -> None:
-    """By the look every second (30 by default), or by the one that follows a subscription that broke."""
+def test_a_lost_notification_is_made_up_for(cluster: Cluster) -> None:
+    """A refresh every second (30 by default), or after a broken subscription, finds the change."""
     client, keys, (quiet, often) = cluster.valkey.client, cluster.services.keys, cluster.workers[:2]
-    client.sadd(keys.queues, f"{QUEUE};rack=1", f"{QUEUE};zone=dmz")  # and nobody is told
-    soon(lambda: queues(cluster, often) == [f"{QUEUE};rack=1"], 3, "the backup look finds it")
+    client.sadd(keys.queues, f"{QUEUE};rack=1", f"{QUEUE};zone=dmz")  # without a notification
+    soon(lambda: queues(cluster, often) == [f"{QUEUE};rack=1"], 3, "the periodic refresh finds it")
     assert queues(cluster, quiet) == []
     client.client_kill_filter(_type="pubsub")
     soon(
         lambda: queues(cluster, quiet) == [f"{QUEUE};zone=dmz"], 5, "the new subscription finds it"
     )
     client.delete(keys.queues)
-    soon(lambda: not queues(cluster, often), 3, "the backup look finds that they are gone")
+    soon(lambda: not queues(cluster, often), 3, "the periodic refresh drops both")
 
 
-def test_a_list_of_queues_that_somebody_deleted_is_made_anew(cluster: Cluster) -> None:
-    """The leader knows from the targets what must be there."""
+def test_a_deleted_list_of_queues_is_restored(cluster: Cluster) -> None:
+    """The leader restores the list of queues from the targets."""
     add(cluster, "rack", "rack=1")
     soon(lambda: polls(cluster, "rack"), 5, "it is polled")
     cluster.valkey.client.delete(cluster.services.keys.queues)
@@ -164,10 +170,12 @@ def test_a_list_of_queues_that_somebody_deleted_is_made_anew(cluster: Cluster) -
     remove(cluster, "rack")
 
 
-def test_an_unroutable_domain_is_explained_never_queued_and_flows_when_a_worker_comes(
+def test_an_unroutable_domain_is_reported_and_polled_when_a_worker_starts(
     cluster: Cluster,
 ) -> None:
-    """Within two seconds of the worker's first word; and when that one is killed, it is missed within fifteen."""
+    """The first poll comes within two seconds of the worker's first heartbeat; a killed worker is
+    reported within fifteen.
+    """
     client, queue = cluster.valkey.client, f"{QUEUE};zone=lab"
     add(cluster, "lab", "zone=lab")
     soon(lambda: cluster.services.board.queues() == [queue], 5, "the leader places it")
@@ -179,18 +187,20 @@ def test_an_unroutable_domain_is_explained_never_queued_and_flows_when_a_worker_
     assert client.llen(queue) == client.llen(queue + ROUTINE_MARK) == 0
     assert polls(cluster, "lab") == []
     worker = cluster.start_worker(POLLER_WORKER_TAGS="zone=lab")
-    came = soon(lambda: announced(cluster).get(worker.name), 20, "the worker says that it lives")
+    came = soon(
+        lambda: announced(cluster).get(worker.name), 20, "the first heartbeat of the worker"
+    )
     first = soon(lambda: polls(cluster, "lab"), 5, "the first poll")[0]
     took_s = first.start - came.started_ms / 1000
-    print(f"polled {1000 * took_s:.0f} ms after the worker's first word")
+    print(f"polled {1000 * took_s:.0f} ms after the worker's first heartbeat")
     assert took_s < 2
     assert status(cluster)["unroutable"] == []
-    soon(lambda: announced(cluster)[worker.name].polled_ms, 5, "its last poll is told")
-    noticed(cluster, worker)
+    soon(lambda: announced(cluster)[worker.name].polled_ms, 5, "its last poll is in the heartbeat")
+    check_that_a_killed_worker_is_reported(cluster, worker)
 
 
-def noticed(cluster: Cluster, worker: Program) -> None:
-    """kill -9, and how long it takes until that is told."""
+def check_that_a_killed_worker_is_reported(cluster: Cluster, worker: Program) -> None:
+    """Kill the worker, and check that the leader reports the loss in time."""
     worker.kill()
     killed = time.time()
 
@@ -201,7 +211,7 @@ def noticed(cluster: Cluster, worker: Program) -> None:
             for e in entries
         )
 
-    soon(lost, 15, "the leader tells that it is lost")
-    print(f"missed after {time.time() - killed:.1f} s")
+    soon(lost, 15, "the leader reports the loss")
+    print(f"reported after {time.time() - killed:.1f} s")
     loads = {load["queue"]: load["workers"] for load in status(cluster)["loads"]}
     assert loads == {f"{QUEUE};zone=lab": 0}

@@ -61,7 +61,7 @@ def on_board(cluster: Cluster, target_id: int) -> bool:
 
 
 def test_commands_reach_the_board_within_a_second(cluster: Cluster) -> None:
-    """A wake-up brings them there: the periodic check comes half a minute later."""
+    """A wake-up brings edits to the board; the periodic check comes half a minute later."""
     done = cluster.run(
         "device", "add", "new", "127.0.0.1", "--collector", COLLECTOR, "--interval", "10s"
     )
@@ -162,7 +162,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def test_ten_thousand_edits_at_once_take_effect_without_a_burst(fleet: Cluster) -> None:
-    """The board has them within two seconds; the rate stays below one and a half of the usual."""
+    """The board has all edits within two seconds; the rate stays below one and a half of the
+    usual.
+    """
     steady = FLEET / FLEET_INTERVAL_S
     began = time.time()
     soon(lambda: len(fleet.record.polls(began)) > steady, 10, "a steady rate")

@@ -1,4 +1,6 @@
-"""The packages in examples/: built, installed beside poller in a clean environment, and used as an operator would."""
+"""The packages in examples/ are built, installed beside poller in a clean environment, and used as
+an operator would.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,14 @@ def cluster(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("package", [PROXMOX, JSONLINES], ids=lambda path: path.name)
-def test_its_own_tests_pass_where_it_is_installed(clean: Environment, package: Path) -> None:
-    """And what is tested is the wheel, not this checkout."""
-    where = "import poller, importlib.metadata as m; print(poller.__file__, m.version('poller'), m.version('{}'))"
+def test_the_tests_of_a_package_pass_where_it_is_installed(
+    clean: Environment, package: Path
+) -> None:
+    """The tests of a package run on its wheel, not on this checkout."""
+    where = (
+        "import poller, importlib.metadata as m;"
+        " print(poller.__file__, m.version('poller'), m.version('{}'))"
+    )
     env = environment(Path("unused"))
     told = subprocess.run(
         [clean.python, "-c", where.format(package.name)], env=env, cwd="/", capture_output=True
@@ -69,7 +76,9 @@ def test_its_own_tests_pass_where_it_is_installed(clean: Environment, package: P
 def test_a_collector_and_a_sink_are_installed_and_used(
     clean: Environment, cluster: Any, up: Callable[..., Up], tmp_path: Path
 ) -> None:
-    """From `pip install` to readings in the database and in the sink's file; the token is nowhere to be seen."""
+    """Readings reach the database and the sink's file after `pip install`; the token is in no
+    output.
+    """
     home = tmp_path / "home"
 
     def poller(*words: str, stdin: str = "") -> Any:

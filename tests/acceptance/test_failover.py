@@ -91,7 +91,7 @@ def test_a_clean_stop_hands_over_within_a_second(many: Cluster) -> None:
 
 
 def test_late_batches_of_a_resumed_leader_are_refused(many: Cluster) -> None:
-    """It is stopped between claim and publish; another beat publishes the claim meanwhile."""
+    """A leader is stopped between claim and publish; another beat publishes the claim meanwhile."""
     began = time.time()
     faults.ready(many)
     old = soon(many.leader, 5, "a leader")
@@ -117,14 +117,14 @@ def refusals(cluster: Cluster) -> int:
 
 
 def test_every_beat_and_worker_answers_a_ping(many: Cluster) -> None:
-    """A standby answers too: it is healthy, although it dispatches nothing."""
+    """A standby responds too: it is healthy, although it dispatches nothing."""
     faults.ready(many)
     expected = {program.name for program in [*many.beats, *many.workers]}
     soon(lambda: many.ping() >= expected, 20, f"pongs of {expected}")
 
 
 def test_a_single_leader_whose_lock_is_stolen_steps_down_and_comes_back(no_beats: Cluster) -> None:
-    """It does not crash, and does not dispatch while another token is in the lock."""
+    """The leader does not crash, and does not dispatch while another token is in the lock."""
     began = time.time()
     beat = no_beats.start_beat()
     no_beats.all_polled(began, START_S)
@@ -162,7 +162,7 @@ def test_without_election_one_beat_leads_and_warns_and_two_double_nothing(
 def test_a_beat_that_starts_before_redis_waits_and_dispatches_when_it_comes(
     no_beats: Cluster,
 ) -> None:
-    """It keeps running, and dispatches within two seconds after the start of Redis."""
+    """The beat keeps running, and dispatches within two seconds after the start of Redis."""
     no_beats.valkey.kill()
     beat = no_beats.start_beat()
     soon(lambda: "tick_failed" in beat.text(), START_S, "the log says that Redis is down")

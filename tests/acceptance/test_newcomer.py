@@ -1,4 +1,6 @@
-"""A newcomer's path, as the documentation tells it and the script walks it: readings of one's own within a minute."""
+"""A newcomer's path, as the documentation describes it and the script runs it: readings of a new
+collector within a minute.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "plugins.md"
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(240)]
 
 
-def test_a_collector_of_ones_own_has_readings_within_a_minute(tmp_path: Path) -> None:
-    """In an environment of its own, on a `poller up` that runs and is not told anything."""
+def test_a_new_collector_has_readings_within_a_minute(tmp_path: Path) -> None:
+    """A running `poller up` in a clean environment finds the collector by itself."""
     try:
         import hatchling  # noqa: F401
     except ImportError:
@@ -41,8 +43,8 @@ def test_a_collector_of_ones_own_has_readings_within_a_minute(tmp_path: Path) ->
     assert float(took[1]) < 60
 
 
-def test_the_script_types_what_the_page_says() -> None:
-    """The same three commands, in the same order."""
+def test_the_script_runs_the_commands_of_the_page() -> None:
+    """Script and page have the same three commands, in the same order."""
     shown = (
         PAGE.read_text().partition("## In a minute")[2].partition("```sh\n")[2].partition("```")[0]
     )

@@ -1,6 +1,5 @@
-"""Plugins that hang, lie, raise what nobody raises, or take the whole process along: their targets have the trouble.
-
-The plugin is installed as pip would, and its targets are polled by the same workers as everybody's.
+"""Plugins that hang, yield rubbish, raise odd exceptions or end the process harm only their own
+targets. The plugin is installed as pip would, and the same workers poll its targets and all others.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
 
 TIMEOUT_S = 0.9
 OTHERS = [f"d{number}" for number in range(60)]
-#: Of the same collector as the one that kills, and so in the same batches.
+#: Targets of the collector that kills, and so in the same batches.
 MATES = [f"answer-{number}" for number in range(10)]
-#: In threads: some hang there, the others of the same collector and everybody else go on.
+#: Targets in threads: some hang, and other targets of the same collector go on.
 HANGING = [f"block-{number}" for number in range(4)]
 PLODDING = [f"answer-p{number}" for number in range(5)]
 SMALL = [*RUBBISH, *RAISED, "nan", "never_end", "wait_for_ever", "answer"]
@@ -43,7 +42,9 @@ CRASHED = (Result.FAILED, error_codes.COLLECTOR_CRASHED)
 
 
 def add(cluster: Cluster, deeds: Mapping[str, str], collector: str = troublemaker.NAME) -> None:
-    """A device for each deed, named after it (up to a dash), with what the deed is told."""
+    """Add a device for each deed, named after the deed (up to a dash), with `text` as its
+    option.
+    """
     rows = []
     for do, text in deeds.items():
         options = {"do": do.partition("-")[0], "text": text}
@@ -55,7 +56,7 @@ def add(cluster: Cluster, deeds: Mapping[str, str], collector: str = troublemake
 
 
 def ledger(cluster: Cluster, since: float = 0.0) -> defaultdict[str, list[Any]]:
-    """Rows of each device that were planned after an instant, by plan."""
+    """Return the rows of each device that were planned after an instant, by plan."""
     found: defaultdict[str, list[Any]] = defaultdict(list)
     query = (
         sa.select(devices.c.name, runs)
@@ -72,7 +73,7 @@ def ledger(cluster: Cluster, since: float = 0.0) -> defaultdict[str, list[Any]]:
 
 @dataclass(frozen=True)
 class Lively:
-    """From `began` on the small deeds were done, from `flooded` on the large one as well."""
+    """The small deeds ran from `began` on, the large one from `flooded` on."""
 
     cluster: Cluster
     began: float
@@ -80,7 +81,7 @@ class Lively:
     ended: float
 
     def lateness_ms(self, since: float, until: float) -> list[int]:
-        """Of every poll of the others that was planned in between, in order."""
+        """Return the lateness of every other target's polls in the period, in order."""
         found = ledger(self.cluster, since)
         rows = [row for name in OTHERS for row in found[name] if row.plan_ms < until * 1000]
         assert {(row.outcome, row.error_code) for row in rows} == {(Result.OK, "")}
@@ -95,7 +96,9 @@ class Lively:
 
 @pytest.fixture(scope="module")
 def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
-    """One worker that polls everything that only breaks the rules of collectors, for a while."""
+    """One worker that polls, for a while, targets that break the rules of collectors without
+    killing.
+    """
     with Cluster(tmp_path_factory.mktemp("lively"), POLLER_RETRY_TRIES="0") as cluster:
         troublemaker.install(cluster.directory / "plugins")
         cluster.valkey.start()
@@ -113,7 +116,9 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
         )
         flooded = time.time()
         add(cluster, {"millions": ""})
-        soon(lambda: len(ledger(cluster).get("millions", ())) >= 3, 60, "the large one, too")
+        soon(
+            lambda: len(ledger(cluster).get("millions", ())) >= 3, 60, "the flood was polled thrice"
+        )
         yield Lively(cluster, began, flooded, time.time())
 
 
@@ -130,20 +135,20 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
 def test_each_deed_has_an_outcome_of_its_own(
     lively: Lively, deed: str, expected: tuple[Result, str]
 ) -> None:
-    """Always the same one, and for its own target."""
+    """A deed has the same outcome in every poll, and only for its own target."""
     assert {(row.outcome, row.error_code) for row in ledger(lively.cluster)[deed]} == {expected}
 
 
 @pytest.mark.parametrize("name", HANGING)
 def test_a_poll_that_hangs_in_a_thread_has_its_outcome_in_time(lively: Lively, name: str) -> None:
-    """At its deadline, whatever its thread does."""
+    """A poll ends at its deadline, even if its thread hangs."""
     rows = ledger(lively.cluster)[name]
     assert {(row.outcome, row.error_code) for row in rows} == {(Result.FAILED, error_codes.TIMEOUT)}
     assert max(row.collect_ms for row in rows) <= TIMEOUT_S * 1000 + 500
 
 
-def test_the_others_of_a_collector_that_hangs_still_get_threads(lively: Lively) -> None:
-    """Those that hang are replaced; beyond a limit the collector gets a process of its own, and goes on there."""
+def test_other_targets_of_a_hanging_collector_still_get_threads(lively: Lively) -> None:
+    """Stuck threads are replaced up to a limit; then the collector goes on in its own process."""
     found = ledger(lively.cluster)
     assert {row.outcome for name in PLODDING for row in found[name]} == {Result.OK}
     assert min(len(found[name]) for name in PLODDING) >= (lively.ended - lively.began) / 2
@@ -157,7 +162,7 @@ def test_the_others_of_a_collector_that_hangs_still_get_threads(lively: Lively) 
 
 
 def test_millions_of_readings_end_at_the_deadline_or_the_limit(lively: Lively) -> None:
-    """Nothing is kept of what is no device's answer."""
+    """A flood of readings is partial at the deadline or a crash at the limit."""
     codes = {(row.outcome, row.error_code) for row in ledger(lively.cluster)["millions"]}
     assert codes <= {
         (Result.PARTIAL, error_codes.TIMEOUT),
@@ -166,20 +171,24 @@ def test_millions_of_readings_end_at_the_deadline_or_the_limit(lively: Lively) -
 
 
 def test_the_other_polls_of_the_worker_stay_on_time(lively: Lively) -> None:
-    """Each starts within a second of its slot, half of it the leader's tick; the one process there is lives on."""
+    """Each poll starts within a second of its slot, half of it the leader's tick; the only process
+    lives on.
+    """
     assert lively.lateness_ms(lively.began, lively.flooded)[-1] <= 1_000
     assert lively.cluster.workers[0].runs
 
 
-def test_a_flood_of_readings_makes_nobody_late(lively: Lively) -> None:
-    """What is no answer of a device is not put together, on the loop that all share, nor written."""
+def test_a_flood_of_readings_delays_no_other_poll(lively: Lively) -> None:
+    """A flood is neither assembled on the shared loop nor written."""
     assert lively.lateness_ms(lively.flooded, lively.ended)[-1] <= 1_000
     assert lively.cluster.workers[0].runs
 
 
 @dataclass(frozen=True)
 class Deadly:
-    """A cluster under `poller up` with one worker, in which one target of the plugin kills; `struck` is since when."""
+    """A cluster under `poller up` with one worker, in which one target of the plugin kills from
+    `struck` on.
+    """
 
     cluster: Cluster
     up: Program
@@ -206,7 +215,9 @@ class Deadly:
         )
 
     def longest_pause_s(self, name: str) -> float:
-        """Between two good polls of a device, from the last one before it struck."""
+        """Return the longest time between two good polls of a device, from the last one before the
+        strike.
+        """
         good = [
             row.finished_ms / 1000 for row in ledger(self.cluster)[name] if row.outcome == Result.OK
         ]
@@ -223,7 +234,9 @@ def striking(
     env: Mapping[str, str] | None = None,
     **limits: int,
 ) -> Iterator[Deadly]:
-    """All is well, also with the targets of the plugin, until one of them begins to do its deed."""
+    """Start a cluster that polls all targets well until one target of the plugin begins its
+    deed.
+    """
     leases = {
         "LEASE_MARGIN_S": margin_s,
         "SPOOL_PATIENCE_S": min(1.0, margin_s / 10),
@@ -238,12 +251,12 @@ def striking(
         gate = directory / "gate"
         add(cluster, {**dict.fromkeys(MATES, ""), deed: str(gate)})
         up = cluster.start_up(**limits)
-        everybody = {*OTHERS, *MATES, deed}
-        soon(lambda: ledger(cluster).keys() == everybody, 60, "everybody is polled")
+        all_devices = {*OTHERS, *MATES, deed}
+        soon(lambda: ledger(cluster).keys() == all_devices, 60, "every target is polled")
         soon(
-            lambda: all(ledger(cluster, time.time() - 2)[name] for name in everybody),
+            lambda: all(ledger(cluster, time.time() - 2)[name] for name in all_devices),
             20,
-            "and again",
+            "every target is polled again",
         )
         gate.touch()
         yield Deadly(cluster, up, deed, margin_s + TIMEOUT_S, time.time())
@@ -256,11 +269,15 @@ def striking(
 def test_a_plugin_that_ends_its_worker_is_named_and_the_others_are_polled_within_the_lease(
     tmp_path: Path, deed: str, margin_s: float, base_s: float, deaths: int
 ) -> None:
-    """Also those of its own batch, and also when it does so again at its probe; the supervisor starts the next one."""
+    """Targets of the same batch are polled too, also after a second death at the probe; the
+    supervisor restarts the worker.
+    """
     with striking(tmp_path, deed, margin_s, base_s) as deadly:
         soon(lambda: len(deadly.deaths()) >= deaths, 60, f"the plugin was named {deaths} times")
         last = time.time()
-        soon(lambda: deadly.all_good_since(last), deadly.lease_s + 4, "everybody else is polled")
+        soon(
+            lambda: deadly.all_good_since(last), deadly.lease_s + 4, "every other target is polled"
+        )
         pause = max(deadly.longest_pause_s(name) for name in [*OTHERS, *MATES])
         print(
             f"{deed}: longest pause of another target {pause:.1f} s, lease {deadly.lease_s:.1f} s"
@@ -284,7 +301,7 @@ def test_a_plugin_that_ends_its_worker_is_named_and_the_others_are_polled_within
 def test_a_plugin_that_allocates_without_end_is_cut_off_by_the_limit_of_its_process(
     tmp_path: Path,
 ) -> None:
-    """`ulimit -v`: it gets an error that is its own, and the worker lives on."""
+    """Under `ulimit -v` the plugin gets its own error, and the worker lives on."""
     with striking(tmp_path, "allocate", 15, 30, memory_bytes=2 * 2**30) as deadly:
         soon(
             lambda: len(ledger(deadly.cluster, deadly.struck)["allocate"]) >= 2,

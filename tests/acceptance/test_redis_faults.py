@@ -1,4 +1,6 @@
-"""Redis is killed, emptied, frozen or cut off under load: polling resumes by itself, in the same processes."""
+"""Redis is killed, emptied, frozen or cut off under load, and polling resumes by itself, in the
+same processes.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,13 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
 
 TARGETS, INTERVAL_S, POLL_S = 300, 1.0, 0.05
 BACK_WITHIN_S = 10
-#: Long enough for every client to notice.
+#: Long enough for every client to lose its connection.
 DOWN_S = 2.0
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two beats and two workers that have polled everybody once."""
+    """Two beats and two workers that have polled every target once."""
     with Cluster(tmp_path_factory.mktemp("cluster")) as made:
         made.valkey.start()
         made.add_targets(TARGETS, INTERVAL_S, POLL_S)
@@ -45,7 +47,7 @@ def frozen(cluster: Cluster) -> None:
 
 
 def cut_off(cluster: Cluster) -> None:
-    """Every connection but the one that says so, those of the subscribers too."""
+    """Close every connection but the caller's, those of subscribers too."""
     for kind in ("normal", "pubsub"):
         cluster.valkey.client.client_kill_filter(_type=kind, skipme=True)
 
@@ -62,14 +64,16 @@ def flushed(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("fault", [restarted, frozen, cut_off], ids=lambda fault: fault.__name__)
 def test_polling_resumes_where_it_was(cluster: Cluster, fault: Callable[[Cluster], None]) -> None:
-    """Every target is polled within ten seconds, none twice for one plan, and nobody had to be started again."""
+    """Every target is polled within ten seconds, none twice for one plan, in the same processes."""
     began, _ = endure(cluster, fault)
     cluster.never_doubled(began)
 
 
 @pytest.mark.parametrize("fault", [replaced, flushed], ids=lambda fault: fault.__name__)
 def test_an_emptied_redis_is_rebuilt(cluster: Cluster, fault: Callable[[Cluster], None]) -> None:
-    """The same, except that results of polls that were under way belong to nobody any more and are not written."""
+    """Polling resumes on an emptied Redis; results of polls in flight have no claim any more and
+    are not written.
+    """
     began, back = endure(cluster, fault)
 
     def was_under_way(poll: Poll) -> bool:
@@ -79,7 +83,7 @@ def test_an_emptied_redis_is_rebuilt(cluster: Cluster, fault: Callable[[Cluster]
 
 
 def endure(cluster: Cluster, fault: Callable[[Cluster], None]) -> tuple[float, float]:
-    """Returns when the fault began, and when it was over."""
+    """Return the instants at which the fault began and ended."""
     faults.ready(cluster)
     before, began = cluster.pids(), time.time()
     assert len(before) == 4

@@ -1,4 +1,6 @@
-"""Real processes report their bugs and store failures to a Sentry server on loopback, and never wait for it."""
+"""Real processes report their bugs and store failures to a Sentry server on loopback, and never
+wait for it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def cluster_for(directory: Path, ingest: Ingest) -> Cluster:
 
 
 def add_troublemakers(cluster: Cluster, **deeds: str) -> None:
-    """One device for each deed."""
+    """Add one device for each deed."""
     drafts = {
         name: TargetDraft(
             "t", troublemaker.NAME, {"do": name, "text": text}, interval_ms=1000, timeout_ms=900
@@ -56,8 +58,8 @@ def ingest() -> Iterator[Ingest]:
         yield server
 
 
-def test_worker_and_beat_report_what_is_ours_and_only_that(tmp_path: Path, ingest: Ingest) -> None:
-    """A crashing plugin by name, a lost store by both; a device that does not answer not at all."""
+def test_worker_and_beat_report_only_faults_of_the_platform(tmp_path: Path, ingest: Ingest) -> None:
+    """A crashing plugin and a lost store are reported; a device that does not respond is not."""
     with cluster_for(tmp_path, ingest) as cluster:
         add_troublemakers(
             cluster, crash=f"community={SECRET}", time_out="", never_end="", answer=""
@@ -113,10 +115,12 @@ def test_web_reports_its_bugs(tmp_path: Path, ingest: Ingest) -> None:
 
 
 def _bug(folder: Path) -> str:
-    """A place for PYTHONPATH where Python finds, before all else, that the overview cannot be read."""
+    """Make a directory for PYTHONPATH in which the overview raises an error."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(
-        "from poller.state.cluster import overview_reader\ndef read(*_): raise ValueError('a bug')\noverview_reader.read = read\n"
+        "from poller.state.cluster import overview_reader\n"
+        "def read(*_): raise ValueError('a bug')\n"
+        "overview_reader.read = read\n"
     )
     return str(folder)
 
@@ -127,7 +131,7 @@ def _served(log: Path) -> str | None:
 
 
 def test_a_server_that_never_answers_delays_neither_polls_nor_a_stop(tmp_path: Path) -> None:
-    """Polls go on, and each process is gone as soon as without reports."""
+    """Polls go on, and each process stops as soon as without reports."""
     with Ingest(answer_s=300) as silent, cluster_for(tmp_path, silent) as cluster:
         add_troublemakers(cluster, crash="")
         cluster.add_targets(100, interval_s=1.0)
@@ -146,8 +150,8 @@ def test_a_server_that_never_answers_delays_neither_polls_nor_a_stop(tmp_path: P
             assert time.monotonic() - stopping < 5
 
 
-def test_a_dsn_that_is_none_is_refused(tmp_path: Path, ingest: Ingest) -> None:
-    """At start, by name, and without repeating it."""
+def test_an_invalid_dsn_is_refused(tmp_path: Path, ingest: Ingest) -> None:
+    """The error at start names the setting and does not repeat the DSN."""
     with cluster_for(tmp_path, ingest) as cluster:
         worker = cluster.start_worker(POLLER_SENTRY_DSN=f"https://sentry.example/{KEY}")
         assert worker.wait(within_s=30) != 0

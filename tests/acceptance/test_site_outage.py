@@ -52,7 +52,7 @@ def test_a_dark_site_is_one_event_each_way(figures: dict[str, float]) -> None:
 
 
 def test_all_targets_come_back_soon_and_spread_out(figures: dict[str, float]) -> None:
-    """They do within a probe, two intervals and a few seconds, without a peak."""
+    """All targets are polled within a probe, two intervals and a few seconds, without a peak."""
     assert figures["first_back_s"] <= figures["all_back_s"] < 2 + 2 * INTERVAL_S + 5
     assert figures["back_peak"] <= max(3.0, 2 * figures["before_peak"])
 

@@ -30,8 +30,8 @@ def pollers(cluster: Cluster, since: float) -> set[int]:
 
 
 def test_processes_are_restarted_replaced_and_stopped(tmp_path: Path) -> None:
-    """One is killed, one exceeds its limit, the others go on; after SIGTERM no target waits for a
-    lease.
+    """One process is killed and one exceeds its limit while others go on; after SIGTERM no target
+    waits for a lease.
     """
     words = (
         "--processes",
@@ -54,7 +54,7 @@ def test_processes_are_restarted_replaced_and_stopped(tmp_path: Path) -> None:
         cluster.valkey.start()
         cluster.add_targets(60, 1.0, 0.2)
         cluster.start_beat()
-        workers = cluster.start_crew(*words)
+        workers = cluster.start_supervisor(*words)
         soon(lambda: len(pollers(cluster, 0)) == 2, 30, "both poll")
         soon(
             lambda: set(registered(cluster)) == {"edge1", "edge2"},
@@ -102,7 +102,7 @@ def test_a_second_signal_ends_all_processes_and_blames_no_collector(tmp_path: Pa
         cluster.valkey.start()
         cluster.add_targets(20, 30.0, 20.0)
         cluster.start_beat()
-        workers = cluster.start_crew("--processes", "1", POLLER_LOG_FORMAT="json")
+        workers = cluster.start_supervisor("--processes", "1", POLLER_LOG_FORMAT="json")
         soon(lambda: cluster.record.polls(), 30, "it polls")
         workers.terminate()
         soon(lambda: "may finish" in workers.text(), 5, "running polls may finish")
@@ -117,7 +117,9 @@ def test_a_wrong_setting_ends_the_command(tmp_path: Path, as_up: bool) -> None:
     """Each process logs the mistake once, and the command ends with the code of a wrong setting."""
     with Cluster(tmp_path, POLLER_SINKS="nowhere") as cluster:
         cluster.valkey.start()
-        program = cluster.start_up(workers=2) if as_up else cluster.start_crew("--processes", "2")
+        program = (
+            cluster.start_up(workers=2) if as_up else cluster.start_supervisor("--processes", "2")
+        )
         assert program.wait(60) == 2, program.text()
         assert program.text().count('unknown sink "nowhere"') == 2
         assert "no worker can run as it is configured" in program.text()

@@ -137,7 +137,9 @@ def test_the_targets_of_a_killed_worker_are_polled_again_within_the_lease(
 
 
 def test_the_results_of_a_worker_that_wakes_after_its_lease_are_refused(tmp_path: Path) -> None:
-    """Others polled its targets while it was stopped; its results are refused, and it polls on."""
+    """Other workers polled the targets of a stopped worker; its late results are refused, and it
+    polls on.
+    """
     with Cluster(tmp_path, **NUMBERS) as cluster:
         polling(cluster, workers=2)
         sleeper = cluster.workers[1]
@@ -181,7 +183,7 @@ def stop_beats(cluster: Cluster) -> None:
 
 
 def test_the_retries_of_a_killed_worker_are_polled_after_their_lease(tmp_path: Path) -> None:
-    """The retries waited only in its memory; the lease brings each of them back."""
+    """Retries that waited in the memory of a killed worker come back with their leases."""
     wait_s = 6
     devices = 90
     with Cluster(tmp_path, **NUMBERS, POLLER_RETRY_BASE_S=str(wait_s)) as cluster:

@@ -65,7 +65,7 @@ def test_a_consumer_that_silently_stopped_is_restarted(tmp_path: Path) -> None:
 
 
 def test_a_worker_whose_hub_is_blocked_ends_for_its_supervisor(tmp_path: Path) -> None:
-    """The event has the reason, and its targets are due again at once."""
+    """The event has the reason, and the targets of the worker are due again at once."""
     with Cluster(tmp_path, POLLER_BATCH_SIZE=str(BATCH)) as cluster:
         worker = watched(cluster)
         strike(cluster, "block")

@@ -1,4 +1,4 @@
-"""A plugin as one hopes never to meet: each of its targets says in its options how it shall go wrong."""
+"""A plugin with every fault: the options of each target name the fault."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENTRY_POINT = f"""[poller.collectors]
 
 
 class Unspeakable:
-    """Has no text."""
+    """An object without a text."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
@@ -38,7 +38,7 @@ class UnspeakableError(Exception):
         raise RuntimeError("no text")
 
 
-#: Things that are no readings, or not such as anybody could store.
+#: Objects that are no readings, or readings that cannot be stored.
 RUBBISH: dict[str, Callable[[], Any]] = {
     "nothing": lambda: None,
     "number": lambda: 42,
@@ -61,7 +61,7 @@ RAISED: dict[str, type[BaseException]] = {
     "stop_iteration": StopAsyncIteration,
     "unspeakable_error": UnspeakableError,
 }
-#: What ends the process, or makes it stand still for good.
+#: Deeds that end the process or block it for good.
 DEADLY: dict[str, Callable[[], Any]] = {
     "segfault": lambda: ctypes.string_at(0),
     "exit": lambda: os._exit(3),
@@ -137,7 +137,10 @@ async def _odd(do: str) -> AsyncIterator[Any]:
 
 
 def _may_kill(path: str) -> bool:
-    """With a path: as long as that file is there; so a test can mend a plugin that kills."""
+    """Return whether the target may kill: always without a path, else while the file exists.
+
+    A test mends the plugin by removing the file.
+    """
     return not path or Path(path).exists()
 
 
@@ -151,7 +154,7 @@ async def _sleep_whatever_happens(seconds: float) -> None:
 
 
 def install(directory: Path) -> None:
-    """Make it known to every Python that has `directory` on its path, as pip would."""
+    """Register the plugin for every Python that has `directory` on its path, as pip would."""
     info = directory / f"poller_{NAME}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: poller-{NAME}\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""A Valkey of our own that can be killed, frozen and started again, with its data or without."""
+"""A Valkey for one test that can be killed, frozen and started again, with its data or without."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ READY_WITHIN_S = 20
 
 
 class Valkey:
-    """Writes every change to its append-only file, so that only `empty=True` loses anything."""
+    """A server that writes every change to its append-only file, so that only `empty=True` loses
+    data.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -28,7 +30,7 @@ class Valkey:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, empty: bool = False) -> None:
-        """Returns when it answers."""
+        """Start the server and wait until it responds."""
         if empty:
             shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,6 @@
-"""Dead letters stay true on every database, however late, often or out of order they are written."""
+"""Dead letters stay true on every database, however late, often or out of order they are
+written.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def test_a_letter_comes_back_as_it_was_written(engine: Engine, ids: list[int]) -
 
 
 def test_a_failed_retry_is_recorded_and_a_success_clears_it(engine: Engine, ids: list[int]) -> None:
-    """A failed retry changes every field but the time of parking, even if the board lost that time."""
+    """A failed retry changes every field but the time of parking, even if the board lost that
+    time.
+    """
     dead_letter_rows.write(engine, [letter(ids[0])])
     again = letter(
         ids[0], last_ms=6_000, parked_ms=6_000, next_ms=12_000, attempts=3, message="still no"
@@ -98,7 +102,9 @@ def test_the_last_of_several_letters_counts(engine: Engine, ids: list[int]) -> N
 
 
 def test_a_target_that_is_not_polled_gets_no_letter(engine: Engine, ids: list[int]) -> None:
-    """A dead letter that arrives after its target or device was removed or disabled is not written."""
+    """A dead letter that arrives after its target or device was removed or disabled is not
+    written.
+    """
     devices.remove(engine, ["d1"])
     targets.edit(engine, "d2", "t", TargetDraft(enabled=False))
     devices.edit(engine, "d3", DeviceDraft("d3", enabled=False))
@@ -133,7 +139,9 @@ def test_letters_of_targets_that_are_not_polled_are_removed(engine: Engine, ids:
 def test_filters_combine(
     engine: Engine, ids: list[int], wanted: Wanted, expected: set[int]
 ) -> None:
-    """Reason, code, collector, site and device filter together, and the count agrees with the list."""
+    """Reason, code, collector, site and device filter together, and the count agrees with the
+    list.
+    """
     dead_letter_rows.write(engine, [letter(i) for i in ids[:3]])
     dead_letter_rows.write(
         engine, [letter(ids[3], reason=Reason.OPEN_TOO_LONG, error_code="timeout")]

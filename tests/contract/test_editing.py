@@ -177,7 +177,9 @@ def _envelopes(engine: Engine) -> list[str]:
 
 
 def test_sites_are_made_on_demand_and_stay_until_removed(engine: Engine) -> None:
-    """A site keeps its requirements when its last device leaves; removing a site in use is refused."""
+    """A site keeps its requirements when its last device leaves; removing a site in use is
+    refused.
+    """
     devices.add(engine, device("sw1", site="ams"))
     sites.edit(engine, "ams", {"site": "ams"})
     with pytest.raises(errors.InvalidInput, match="has a device"):

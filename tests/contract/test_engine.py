@@ -58,7 +58,9 @@ def test_read_then_write_from_many_threads_loses_nothing(engine: Engine) -> None
 def test_a_thread_that_waits_too_long_for_a_write_gets_an_error(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waiting for a thread is bounded as waiting for another process is, and later writes succeed."""
+    """Waiting for a thread is bounded as waiting for another process is, and later writes
+    succeed.
+    """
     engine = sql.create(sqlite_url)
     migrate.upgrade(engine)
     monkeypatch.setattr(sql, "BUSY_TIMEOUT_S", 0.05)
@@ -90,7 +92,9 @@ def test_a_reader_sees_one_instant(engine: Engine) -> None:
 
 
 def test_an_exception_rolls_back(engine: Engine) -> None:
-    """An exception rolls the transaction back, and passes unchanged when it is not the database's."""
+    """An exception rolls the transaction back, and passes unchanged when it is not the
+    database's.
+    """
 
     def interrupted() -> None:
         with sql.writing(engine) as conn:

@@ -104,7 +104,9 @@ def test_an_update_changes_only_the_given_fields(engine: Engine) -> None:
 
 
 def test_an_update_leaves_equal_rows_alone(engine: Engine) -> None:
-    """Of a hundred rows the three changed ones get a new version, and workers keep the rest cached."""
+    """Of a hundred rows the three changed ones get a new version, and workers keep the rest
+    cached.
+    """
     rows = [
         row(f"sw{n:03}", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a",))
         for n in range(100)

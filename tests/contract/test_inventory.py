@@ -1,4 +1,6 @@
-"""Every change of the inventory is one numbered step that the scheduler and the workers can follow."""
+"""Every change of the inventory is one numbered step that the scheduler and the workers can
+follow.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def everything(engine: Engine) -> tuple[int, list[TargetSpec]]:
 
 
 def test_a_new_inventory_is_at_version_zero_and_empty(engine: Engine) -> None:
-    """A scheduler that starts before any device exists reads an empty inventory without an error."""
+    """A scheduler that starts before any device exists reads an empty inventory without an
+    error.
+    """
     assert inventory_feed.version(engine) == 0
     assert inventory_feed.changes_since(engine, 0) == inventory_feed.Changes(0, [], [])
     assert everything(engine) == (0, [])

@@ -130,7 +130,9 @@ def test_a_span_reads_by_key_in_two_statements(engine: Engine) -> None:
 
 
 def test_the_width_of_a_counter_survives(engine: Engine) -> None:
-    """A counter's width is stored with its shape, and a shape without widths keeps its former id."""
+    """A counter's width is stored with its shape, and a shape without widths keeps its former
+    id.
+    """
     key = target(engine)
     known = ReadingSet.of(
         [
