@@ -20,12 +20,12 @@ from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity, queue_routing
 from poller.observability import logs
 from poller.state.cluster import worker_queues
-from poller.state.cluster.worker_registry import TWO_HEARTBEATS_MISSED_MS
+from poller.state.cluster.worker_registry import FORGET_AFTER_MS, TWO_HEARTBEATS_MISSED_MS
 
 log = logs.get(__name__)
 
-#: A worker gone for this long does not come back under its name; its own queue is forgotten.
-FORGET_AFTER_S = 900.0
+#: The own queue of a worker is forgotten when the registry forgets the worker.
+FORGET_AFTER_S = FORGET_AFTER_MS / 1000
 
 
 class SessionHosts:
@@ -104,14 +104,15 @@ class SessionAffinity:
             worker for worker in living if abs(now_ms - worker.seen_ms) < TWO_HEARTBEATS_MISSED_MS
         ]
         self._slots = {worker.name: worker.slots for worker in heard}
+        # First: if it raises, the next refresh still notices that the workers changed.
+        self._hand_over_unserved(affinity.own_queues(heard))
+
         session_workers = affinity.session_workers(heard)
         needs_addresses = False
         if session_workers != self._session_workers:
             self._reassign(session_workers)
             collectors = {queue_routing.parse(queue)[0] for queue in session_workers}
             needs_addresses = self._hosts.add_collectors(collectors)
-
-        self._hand_over_unserved(affinity.own_queues(heard))
         return needs_addresses
 
     def remaining(self, capacities: Mapping[str, int]) -> Mapping[str, int]:
@@ -177,14 +178,14 @@ class SessionAffinity:
         """Move the batches of queues without a worker to the shared queues."""
         own_queues = self._load_own_queues()
         unserved = own_queues - served
-        now = time.monotonic()
-        since = {name: self._unserved_since_mono.get(name, now) for name in unserved}
+        now_mono = time.monotonic()
+        since = {name: self._unserved_since_mono.get(name, now_mono) for name in unserved}
         self._unserved_since_mono = since
         for name, depth in worker_queues.depths(self._redis, unserved).items():
             if depth:
                 moved = worker_queues.hand_over(self._redis, name, affinity.shared_queue(name))
                 log.info("batches_handed_over", queue=name, batches=moved)
-            elif now - since[name] > FORGET_AFTER_S:
+            elif now_mono - since[name] > FORGET_AFTER_S:
                 worker_queues.forget(self._redis, self._keys, name)
                 own_queues.discard(name)
 

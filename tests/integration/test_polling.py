@@ -263,6 +263,27 @@ def test_while_sql_is_away_cached_targets_are_polled(
     assert _waits_for_sql(world, ids[0])
 
 
+def test_a_hand_back_that_fails_is_repeated(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target that the board did not take back is still handed back when the batch ends."""
+    ids = world.add("answer", "answer")
+    world.again(ids, "t")
+    del world.poller._parts.targets._cached[ids[0]]
+    monkeypatch.setattr(inventory_feed, "poll_targets", _refuse)
+    finish, calls = world.board.finish, []
+
+    def fail_once(*args: Any, **kwargs: Any) -> list[Result]:
+        calls.append(args)
+        if len(calls) == 1:
+            raise errors.StoreConflict("refused once")
+        return finish(*args, **kwargs)
+
+    monkeypatch.setattr(world.board, "finish", fail_once)
+    with pytest.raises(errors.StoreConflict):
+        world.again(ids, "u")
+    assert world.in_flight() == 0
+    assert world.sound(ids)
+
+
 def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
+from poller import errors
 from poller.beat import session_affinity
 from poller.beat.session_affinity import SessionAffinity, SessionHosts
 from poller.bootstrap import Services
@@ -13,6 +14,7 @@ from poller.db.inventory import devices, imports, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity
+from poller.state.cluster import worker_queues
 from poller.state.cluster.worker_registry import TWO_HEARTBEATS_MISSED_MS
 from poller.state.keys import ROUTINE_MARK
 
@@ -98,6 +100,22 @@ def test_queues_without_sessions_or_with_one_worker_have_no_affinity(services: S
     assert published(ready(services, [worker("w1")]), ids) == {QUEUE: ids}
     old = [worker("w1", sessions=()), worker("w2", sessions=())]
     assert published(ready(services, old), ids) == {QUEUE: ids}
+
+
+def test_a_refresh_that_fails_asks_for_the_addresses_next_time(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost connection in the middle of a refresh hides no new worker."""
+    made = SessionAffinity(services, SessionHosts())
+
+    def away(*_: object) -> None:
+        raise errors.StoreUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker_queues, "depths", away)
+        with pytest.raises(errors.StoreUnavailable):
+            made.refresh(WORKERS, NOW)
+    assert made.refresh(WORKERS, NOW)
 
 
 def test_targets_with_an_unknown_address_go_to_the_shared_queue(services: Services) -> None:

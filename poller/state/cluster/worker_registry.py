@@ -23,6 +23,7 @@ TWO_HEARTBEATS_MISSED_MS = round(2.25 * HEARTBEAT_S * 1000)
 ALL_HEARTBEATS_RENEWED_S = 2.5 * HEARTBEAT_S
 #: A worker silent for this long missed five heartbeats and counts as dead.
 DEAD_AFTER_MS = round(5 * HEARTBEAT_S * 1000)
+#: A worker dead for this long does not come back under its name, and is forgotten.
 FORGET_AFTER_MS = 15 * 60_000
 
 

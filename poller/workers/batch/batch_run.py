@@ -1,4 +1,4 @@
-"""One Celery message, from `start` on the board to `finish`. `BatchRun.run` tells it top to bottom.
+"""One Celery message, from `start` on the board to `finish`. Read `BatchRun.run` top to bottom.
 
 A device's failure is an outcome in the rows. Only our own failure (Redis, SQL, a bug) is an
 exception.
@@ -71,8 +71,8 @@ class PollerParts:
 
 
 class BatchRun:
-    """The targets of one message. A target in `_unfinished` is ours until it is finished or handed
-    back.
+    """The targets of one message. A target is in `_unfinished` until it is finished, handed back
+    or lost to another claim.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class BatchRun:
         self._unfinished: dict[int, Started] = {}
         self._targets: dict[int, CachedTarget] = {}
         self._retried: list[int] = []
-        self._admission = (
-            ExitStack()
-        )  # under the cold-start limit, until the first round is written
-        self._lent = ExitStack()  # capacity lent to other batches, until the collection ends
+        #: Admission under the cold-start limit, until the first round is written.
+        self._admission = ExitStack()
+        #: Capacity lent to other batches, until the collection ends.
+        self._lent = ExitStack()
         self._is_lending = False
 
     def run(self) -> list[int]:
@@ -105,7 +105,7 @@ class BatchRun:
                 return []
             try:
                 return self._poll()
-            except BaseException as error:  # our own failure, or the process is told to exit
+            except BaseException as error:  # our own failure, or the process has to exit
                 self._abandon(error)
                 raise
 
@@ -367,12 +367,13 @@ class BatchRun:
 
     def _hand_back(self, ids: Sequence[int], pause_ms: int = 0) -> None:
         """Return targets to `due` as if they had not been claimed."""
+        if not ids:
+            return
+        now_ms = self._start.believed_ms
+        moves = [Move(target_id, now_ms + pause_ms) for target_id in ids]
+        self._parts.board.finish(self._token, moves, believed_ms=now_ms)
         for target_id in ids:
-            self._unfinished.pop(target_id, None)
-        if ids:
-            now_ms = self._start.believed_ms
-            moves = [Move(target_id, now_ms + pause_ms) for target_id in ids]
-            self._parts.board.finish(self._token, moves, believed_ms=now_ms)
+            self._unfinished.pop(target_id, None)  # a target to be retried is not among them
 
     def _count_refused(self, results: Iterable[str]) -> None:
         with suppress(errors.StoreError):  # only a statistic

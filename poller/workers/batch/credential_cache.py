@@ -67,27 +67,28 @@ class CredentialCache:
         except errors.StoreError as error:
             return self._extend(ids, error)
         fresh = {credential_id: self._open(sealed.get(credential_id)) for credential_id in ids}
-        self._store(fresh)
+        with self._lock:
+            self._put(fresh)
         return fresh
 
     def _extend(self, ids: Sequence[int], error: errors.StoreError) -> dict[int, CredentialOrError]:
         """Use expired entries for one more lifetime: a silent database costs a time-out at each
         read.
         """
-        with self._lock:
+        with self._lock:  # one step: a credential that another batch reads meanwhile must stay
             expired = {
                 credential_id: self._entries[credential_id].credential
                 for credential_id in ids
                 if credential_id in self._entries
             }
-        self._store(expired)
+            self._put(expired)
         return {credential_id: expired.get(credential_id, error) for credential_id in ids}
 
-    def _store(self, fresh: Mapping[int, CredentialOrError]) -> None:
+    def _put(self, credentials: Mapping[int, CredentialOrError]) -> None:
+        """Store credentials for one lifetime. The caller holds the lock."""
         expires_mono = time.monotonic() + self._lifetime_s
-        with self._lock:
-            for credential_id, credential in fresh.items():
-                self._entries[credential_id] = _Entry(expires_mono, credential)
+        for credential_id, credential in credentials.items():
+            self._entries[credential_id] = _Entry(expires_mono, credential)
 
     def _open(self, sealed: inventory_feed.Sealed | None) -> CredentialOrError:
         if sealed is None:
