@@ -1,6 +1,6 @@
 """poller: a distributed polling platform for network fleets, on Celery.
 
-Importing the package is cheap: the Celery application is only built when somebody asks for it.
+Importing the package is cheap: the Celery application is only built at its first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""`poller.poll`: one message, one batch of targets. The flow is in
-workers/batch/worker_poller.py.
-"""
+"""`poller.poll`: one message, one batch of targets. The flow is in workers/batch/batch_run.py."""
 
 from __future__ import annotations
 
@@ -37,23 +35,21 @@ def poll(self: Any, token: str, ids: list[int], attempt: int = 0) -> None:
     """Poll the targets `ids`, which were claimed under `token`."""
     failed = _poller(self.request.hostname).poll(token, ids, attempt)
     if failed:
-        _to_all(self.request)
+        _route_retry(self.request)
         self.request.args, self.request.kwargs = (token, failed, attempt + 1), {}
         raise TryAgain
 
 
-def _to_all(request: Any) -> None:
-    """A retry of what came by a worker's own queue: its session is gone, and the worker may be,
-    too, by then.
+def _route_retry(request: Any) -> None:
+    """Send the retry of a batch from a worker's own queue to the shared queue.
+
+    The session of a failed target is gone, and its worker may be gone when the retry is due.
     """
-    came_by = request.delivery_info or {}
-    queue = came_by.get("routing_key") or ""
+    delivery = request.delivery_info or {}
+    queue = delivery.get("routing_key") or ""
     if affinity.queue_owner(queue):
-        request.delivery_info = {
-            **came_by,
-            "exchange": "",
-            "routing_key": affinity.shared_queue(queue),
-        }
+        shared_queue = affinity.shared_queue(queue)
+        request.delivery_info = {**delivery, "exchange": "", "routing_key": shared_queue}
 
 
 def _poller(hostname: str) -> Poller:

@@ -10,8 +10,11 @@ from __future__ import annotations
 _MAX_EXPONENT = 60
 
 
-def exponential(failures: int, base_s: float, cap_s: float) -> float:
-    """Return base, 2 * base, 4 * base ... up to the cap; never 0, for any number of failures."""
+def exponential(failures: int, base: float, cap: float) -> float:
+    """Return base, 2 * base, 4 * base ... up to the cap; never 0, for any number of failures.
+
+    The result has the unit of the base and the cap.
+    """
     doublings = max(0, failures - 1)
     exponent = min(doublings, _MAX_EXPONENT)
-    return min(cap_s, base_s * 2.0**exponent)
+    return min(cap, base * 2.0**exponent)

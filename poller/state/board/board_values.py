@@ -23,9 +23,8 @@ class ClaimLimits:
     targets: int
     batch_size: int
     lease_ms: int  # covers the wait in the queue; `start` sets a new lease
-    sizes: Mapping[str, int] = field(
-        default_factory=dict
-    )  # batch sizes of queues with costly polls
+    #: Batch sizes of queues with costly polls.
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def size_of(self, queue: str) -> int:
         """The number of targets in a batch of this queue."""

@@ -46,7 +46,7 @@ class CrashReporter:
             black_box.read_crashes(self._services.settings.home, self._try_report)
         except (errors.StoreError, OSError) as error:
             log.warning("dead_worker_not_explained_yet", error=str(error))
-        except Exception:  # the thread's end
+        except Exception:  # door: the end of this thread; it must not die
             log.exception("dead_workers_not_found")
 
     def _try_report(self, record: CrashRecord) -> None:

@@ -126,7 +126,7 @@ class Heartbeat:
             )
         except errors.StoreError as error:
             log.warning("heartbeat_failed", error=str(error))
-        except Exception:  # the thread's end
+        except Exception:  # door: the end of this thread; it must not die
             log.exception("heartbeat_broke")
 
     def _view(self, counts: ProcessCounts) -> Worker:

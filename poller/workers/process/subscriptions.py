@@ -80,7 +80,7 @@ class Subscriptions:
                 log.warning("domains_not_read", error=str(error))
                 self._stopping.wait(RETRY_S)
                 self._refresh_requested.set()
-            except Exception:  # the thread's end
+            except Exception:  # door: the end of this thread; it must not die
                 log.exception("domains_broke")
                 self._stopping.wait(RETRY_S)
 

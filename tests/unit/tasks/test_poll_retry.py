@@ -24,6 +24,6 @@ def test_a_retry_goes_to_the_queue_for_all(came_by: str, goes_to: str) -> None:
         args=(),
         kwargs={},
     )
-    module._to_all(request)
+    module._route_retry(request)
     again = module.poll.signature_from_request(request)
     assert (again.options["queue"], again.options["priority"]) == (goes_to, 5)
