@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib import resources
 
 TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
 }
 
 
@@ -42,13 +42,14 @@ def load() -> Assets:
         by_name[file.name] = _asset(file.name, file.read_bytes())
 
     by_path = {asset.path: asset for asset in by_name.values()}
-    return Assets(by_name, by_path, _digest("".join(by_path).encode()))
+    paths = "".join(by_path)
+    return Assets(by_name, by_path, build=_digest(paths.encode()))
 
 
 def _asset(name: str, body: bytes) -> Asset:
-    stem, dot, suffix = name.rpartition(".")
-    path = f"{stem}-{_digest(body)}{dot}{suffix}"
-    return Asset(path, body, TYPES[dot + suffix])
+    stem, _, extension = name.rpartition(".")
+    path = f"{stem}-{_digest(body)}.{extension}"
+    return Asset(path, body, TYPES[extension])
 
 
 def _digest(body: bytes) -> str:

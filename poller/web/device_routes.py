@@ -54,7 +54,8 @@ def add(app: FastAPI, backend: BackendQueries, page: PageRenderer, snapshots: Sn
 
         device = DeviceData(name, rates, state, overview)
         view = device_page.build_view(device, query, now_ms)
-        return store_theme(theme, HTMLResponse(page.device(view, theme.theme)))
+        html = page.device(view, theme.theme)
+        return store_theme(theme, HTMLResponse(html))
 
     @app.get("/api/devices/{name}/rates")
     async def device_rates(
@@ -74,7 +75,9 @@ def add(app: FastAPI, backend: BackendQueries, page: PageRenderer, snapshots: Sn
         except errors.PollerError as error:
             body = {"error": {"message": str(error)}}
             return JSONResponse(body, status_code=error_responses.status(error))
-        return JSONResponse(rates_json.document(name, rates, bool(since_ms), now_ms))
+
+        document = rates_json.document(name, rates, bool(since_ms), now_ms)
+        return JSONResponse(document)
 
 
 def _now_ms() -> int:

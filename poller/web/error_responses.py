@@ -39,6 +39,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
         message = f"{error.detail}."
         if error.status_code == HTTPStatus.NOT_FOUND:
             message = f"There is no page {request.url.path} here."
+
         view = ErrorView(_title(error.status_code), message)
         return _page(request, page, view, error.status_code, error.headers)
 
@@ -47,9 +48,10 @@ def add(app: FastAPI, page: PageRenderer) -> None:
         if not _is_from_browser(request):
             return await request_validation_exception_handler(request, error)
 
-        problems = "; ".join(_problem(each) for each in error.errors())
+        problems = [_problem(each) for each in error.errors()]
+        message = f"This address cannot be read: {'; '.join(problems)}."
         status_code = HTTPStatus.UNPROCESSABLE_ENTITY
-        view = ErrorView(_title(status_code), f"This address cannot be read: {problems}.")
+        view = ErrorView(_title(status_code), message)
         return _page(request, page, view, status_code)
 
 
@@ -58,6 +60,7 @@ def for_page(error: errors.PollerError, request: Request, page: PageRenderer) ->
     status_code = status(error)
     if not _is_from_browser(request):
         return PlainTextResponse(f"{error}\n", status_code=status_code)
+
     view = ErrorView(_title(status_code), f"{error}.", error.hint)
     return _page(request, page, view, status_code)
 
@@ -97,5 +100,7 @@ def _page(
 def _problem(found: Mapping[str, Any]) -> str:
     """A validation error in words: `since=zzz, input should be '1h', '6h' or '24h'`."""
     parameter = found["loc"][-1]
+    value = found["input"]
     message = str(found["msg"])
-    return f"{parameter}={found['input']}, {message[:1].lower()}{message[1:]}"
+    lowered = message[:1].lower() + message[1:]
+    return f"{parameter}={value}, {lowered}"

@@ -106,7 +106,8 @@ def _add_probes(app: FastAPI, backend: BackendQueries, snapshots: Snapshots) -> 
     async def scrape() -> Response:
         snapshot = await snapshots.get()
         overview = None if snapshot.error else snapshot.overview
-        return Response(metrics.render(overview), media_type=metrics.CONTENT_TYPE)
+        text = metrics.render(overview)
+        return Response(text, media_type=metrics.CONTENT_TYPE)
 
 
 def _add_overview_api(
@@ -116,7 +117,8 @@ def _add_overview_api(
     async def overview() -> JSONResponse:
         snapshot = await snapshots.get()
         if snapshot.overview is None or snapshot.error:
-            return JSONResponse({"error": {"message": snapshot.error}}, status_code=503)
+            body = {"error": {"message": snapshot.error}}
+            return JSONResponse(body, status_code=503)
         return JSONResponse(overview_json.document(snapshot.overview))
 
     @app.get("/api/stream", response_class=EventSourceResponse)
@@ -145,14 +147,16 @@ def _add_collectors(app: FastAPI, backend: BackendQueries, page: PageRenderer) -
             return error_responses.for_page(error, request, page)
 
         view = collectors_page.build_view(status, _now_ms())
-        return store_theme(theme, HTMLResponse(page.collectors(view, theme.theme)))
+        html = page.collectors(view, theme.theme)
+        return store_theme(theme, HTMLResponse(html))
 
     @app.get("/api/collectors")
     async def collectors_document() -> JSONResponse:
         try:
             status = await run_in_threadpool(backend.collectors)
         except errors.PollerError as error:
-            return JSONResponse({"error": {"message": str(error)}}, status_code=503)
+            body = {"error": {"message": str(error)}}
+            return JSONResponse(body, status_code=503)
         return JSONResponse(collectors_page.document(status, _now_ms()))
 
 

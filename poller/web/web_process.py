@@ -84,8 +84,10 @@ def backend_queries(services: Services) -> BackendQueries:
         }
 
     def collectors() -> CollectorsStatus:
-        workers = worker_registry.living(services.redis, services.keys, services.board.now_ms())
-        return CollectorsStatus(services.registry, collector_trust.read(services), workers)
+        now_ms = services.board.now_ms()
+        workers = worker_registry.living(services.redis, services.keys, now_ms)
+        trust = collector_trust.read(services)
+        return CollectorsStatus(services.registry, trust, workers)
 
     flower = services.settings.flower_url
     return BackendQueries(
@@ -119,6 +121,7 @@ def _listen_error(error: OSError, address: str) -> errors.ConfigError:
     if error.errno == errno.EADDRINUSE:
         hint = "set POLLER_WEB_PORT to another port"
         return errors.PortInUse(f"web_port: {address} is in use", hint=hint)
+
     message = f"web_bind: cannot listen on {address}"
     reason = error.strerror or str(error)
     return errors.InvalidSetting(message, reason, "set POLLER_WEB_BIND")

@@ -125,8 +125,12 @@ def _lateness(overview: Overview) -> Iterator[Metric]:
         quantiles["0.5"] = lateness.p50_ms / 1000
         quantiles["0.99"] = lateness.p99_ms / 1000
         quantiles["1"] = lateness.max_ms / 1000
-    text = "Start of a poll minus its slot, over the last five minutes; quantile 1 is the maximum."
-    yield _gauge("lateness_seconds", text, quantiles, "quantile")
+    yield _gauge(
+        "lateness_seconds",
+        "Start of a poll minus its slot, over the last five minutes; quantile 1 is the maximum.",
+        quantiles,
+        "quantile",
+    )
     yield _gauge("lateness_polls", "Polls that the quantiles are taken from.", lateness.count)
 
 
@@ -137,26 +141,46 @@ def _queues(overview: Overview) -> Iterator[Metric]:
     yield _gauge("queue_batches", "Batches that wait, by queue.", waiting, "queue")
 
     overdue = {queue: load.overdue for queue, load in loads.items()}
-    text = "Due targets past their slot, by queue."
-    yield _gauge("queue_overdue_targets", text, overdue, "queue")
+    yield _gauge(
+        "queue_overdue_targets",
+        "Due targets past their slot, by queue.",
+        overdue,
+        "queue",
+    )
 
     needed = {queue: load.needed_per_s for queue, load in loads.items()}
-    text = "Polls per second that the targets of a queue need."
-    yield _gauge("queue_needed_polls_per_second", text, needed, "queue")
+    yield _gauge(
+        "queue_needed_polls_per_second",
+        "Polls per second that the targets of a queue need.",
+        needed,
+        "queue",
+    )
 
     done = {queue: load.done_per_s for queue, load in loads.items()}
-    text = "Polls per second of a queue, over the last minute."
-    yield _gauge("queue_done_polls_per_second", text, done, "queue")
+    yield _gauge(
+        "queue_done_polls_per_second",
+        "Polls per second of a queue, over the last minute.",
+        done,
+        "queue",
+    )
 
     workers = {queue: load.workers for queue, load in loads.items()}
     yield _gauge("queue_workers", "Running workers that serve a queue.", workers, "queue")
 
     shortages = {queue: _shortage(load) for queue, load in loads.items()}
-    text = "Needed workers / running workers; 0 when they keep up, +Inf when nothing is polled."
-    yield _gauge("queue_shortage_ratio", text, shortages, "queue")
+    yield _gauge(
+        "queue_shortage_ratio",
+        "Needed workers / running workers; 0 when they keep up, +Inf when nothing is polled.",
+        shortages,
+        "queue",
+    )
 
-    text = "Targets of queues that no running worker serves."
-    yield _gauge("unserved_targets", text, overview.unserved, "queue")
+    yield _gauge(
+        "unserved_targets",
+        "Targets of queues that no running worker serves.",
+        overview.unserved,
+        "queue",
+    )
 
 
 def _shortage(load: Load) -> float:
@@ -191,15 +215,23 @@ def _workers(overview: Overview) -> Iterator[Metric]:
 
 def _worker_times(workers: Mapping[str, Worker]) -> Iterator[Metric]:
     seen = {name: worker.seen_ms / 1000 for name, worker in workers.items()}
-    text = "When a worker last sent a heartbeat."
-    yield _gauge("worker_seen_timestamp_seconds", text, seen, "worker")
+    yield _gauge(
+        "worker_seen_timestamp_seconds",
+        "When a worker last sent a heartbeat.",
+        seen,
+        "worker",
+    )
 
     started = {name: worker.started_ms / 1000 for name, worker in workers.items()}
     yield _gauge("worker_start_timestamp_seconds", "When a worker started.", started, "worker")
 
     polled = {name: worker.polled_ms / 1000 for name, worker in workers.items()}
-    text = "Heartbeat after the last poll of a worker."
-    yield _gauge("worker_polled_timestamp_seconds", text, polled, "worker")
+    yield _gauge(
+        "worker_polled_timestamp_seconds",
+        "Heartbeat after the last poll of a worker.",
+        polled,
+        "worker",
+    )
 
 
 def _worker_loads(workers: Mapping[str, Worker]) -> Iterator[Metric]:
@@ -218,22 +250,34 @@ def _worker_loads(workers: Mapping[str, Worker]) -> Iterator[Metric]:
 
 def _worker_spools(workers: Mapping[str, Worker]) -> Iterator[Metric]:
     waiting = {name: worker.spool_waiting for name, worker in workers.items()}
-    text = "Polls with rows that wait on a worker's disk."
-    yield _gauge("worker_spooled_polls", text, waiting, "worker")
+    yield _gauge(
+        "worker_spooled_polls",
+        "Polls with rows that wait on a worker's disk.",
+        waiting,
+        "worker",
+    )
 
     dropped = {name: worker.spool_dropped for name, worker in workers.items()}
-    text = "Polls with rows that a worker dropped."
-    yield _counter("worker_spool_dropped", text, dropped, "worker")
+    yield _counter(
+        "worker_spool_dropped",
+        "Polls with rows that a worker dropped.",
+        dropped,
+        "worker",
+    )
 
 
 def _gauge(name: str, text: str, values: Values, label: str = "") -> Metric:
+    """The gauge `poller_NAME` with its help text."""
     labels = [label] if label else []
-    return _filled(GaugeMetricFamily(f"poller_{name}", text, labels=labels), values)
+    family = GaugeMetricFamily(f"poller_{name}", text, labels=labels)
+    return _filled(family, values)
 
 
 def _counter(name: str, text: str, values: Values, label: str = "") -> Metric:
+    """The counter `poller_NAME_total` with its help text."""
     labels = [label] if label else []
-    return _filled(CounterMetricFamily(f"poller_{name}", text, labels=labels), values)
+    family = CounterMetricFamily(f"poller_{name}", text, labels=labels)
+    return _filled(family, values)
 
 
 def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> Metric:

@@ -84,8 +84,12 @@ def _leader(overview: Overview) -> dict[str, Any] | None:
 
 
 def _unserved(overview: Overview) -> list[dict[str, Any]]:
+    """The queues that no running worker serves, by name."""
     queues = sorted(health.unroutable(overview), key=lambda each: each.queue)
-    return [{"name": each.queue, "targets": each.targets, "reason": each.reason} for each in queues]
+    items = []
+    for each in queues:
+        items.append({"name": each.queue, "targets": each.targets, "reason": each.reason})
+    return items
 
 
 def _load(load: Load) -> dict[str, Any]:

@@ -37,12 +37,16 @@ class _Subject:
 def draw(overview: Overview) -> tuple[Chart, Chart]:
     """Draw throughput and lateness."""
     window = plot.window_until(overview.as_of_ms, SPAN_MS, SLICE_MS)
-    polled = [plot.Sample(point.at_ms, 1.0) for point in overview.recent if point.polls]
+
+    polled = []
+    for point in overview.recent:
+        if point.polls:
+            polled.append(plot.Sample(point.at_ms, 1.0))
     idle = plot.gaps(polled, window, GAP_MS)
 
-    throughput = _chart(_throughput(overview, window), window, idle)
-    lateness = _chart(_lateness(overview), window, idle)
-    return throughput, lateness
+    throughput = _throughput(overview, window)
+    lateness = _lateness(overview)
+    return _chart(throughput, window, idle), _chart(lateness, window, idle)
 
 
 def _throughput(overview: Overview, window: plot.Window) -> _Subject:
@@ -50,8 +54,10 @@ def _throughput(overview: Overview, window: plot.Window) -> _Subject:
     failed = []
     for point in overview.recent:
         if point.seconds > 0:
-            polls.append(plot.Sample(point.at_ms, point.polls / point.seconds))
-            failed.append(plot.Sample(point.at_ms, point.failed / point.seconds))
+            polls_per_s = point.polls / point.seconds
+            failed_per_s = point.failed / point.seconds
+            polls.append(plot.Sample(point.at_ms, polls_per_s))
+            failed.append(plot.Sample(point.at_ms, failed_per_s))
 
     lines = [plot.Line("polls", polls, filled=True)]
     if plot.highest(failed, window) > 0:
@@ -71,13 +77,14 @@ def _lateness(overview: Overview) -> _Subject:
 
 
 def _chart(subject: _Subject, window: plot.Window, idle: Sequence[plot.Gap]) -> Chart:
-    top = plot.ceiling(plot.highest(subject.lines[0].samples, window))
+    samples = subject.lines[0].samples
+    top = plot.ceiling(plot.highest(samples, window))
     sentence = _sentence(subject, window, idle)
-    return Chart(
-        id=subject.id,
-        svg=plot.svg(subject.lines, window, top, sentence, idle),
-        axis={"top": subject.unit(top), "half": subject.unit(top / 2)},
-    )
+    svg = plot.svg(subject.lines, window, top, sentence, idle)
+
+    top_label = subject.unit(top)
+    half_label = subject.unit(top / 2)
+    return Chart(subject.id, svg, {"top": top_label, "half": half_label})
 
 
 def _sentence(subject: _Subject, window: plot.Window, idle: Sequence[plot.Gap]) -> str:
@@ -92,6 +99,7 @@ def _sentence(subject: _Subject, window: plot.Window, idle: Sequence[plot.Gap]) 
     highest = subject.unit(max(values))
     latest = subject.unit(values[-1])
     text = f"{title}: {lowest} to {highest}, latest {latest}."
+
     idle_ms = sum(end_ms - start_ms for start_ms, end_ms in idle)
     if idle_ms:
         text += f" Nothing was polled for {formatting.duration(idle_ms)}."

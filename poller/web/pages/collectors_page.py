@@ -81,9 +81,11 @@ def document(status: CollectorsStatus, now_ms: int) -> dict[str, Any]:
 
 def build_view(status: CollectorsStatus, now_ms: int) -> CollectorsView:
     """Build the view of the collectors page."""
-    rows = [_row(item, len(status.workers)) for item in _items(status)]
+    workers = len(status.workers)
+    rows = [_row(item, workers) for item in _items(status)]
     unusable = [*_broken_here(status), *_broken_on_workers(status)]
-    return CollectorsView(formatting.instant(now_ms), rows, unusable)
+    as_of = formatting.instant(now_ms)
+    return CollectorsView(as_of, rows, unusable)
 
 
 def default_text(option: Mapping[str, Any]) -> str:
@@ -114,8 +116,14 @@ def _items(status: CollectorsStatus) -> Iterator[dict[str, Any]]:
 def _row(item: Mapping[str, Any], workers: int) -> CollectorRow:
     state = _state(item)
     tone = _TONES.get(state)
+    if tone:
+        state = f"{GLYPHS[tone]} {state}"
+
     api_versions = dict.fromkeys(map(str, item["api_versions"]))
-    options = [{**option, "default_text": default_text(option)} for option in item["options"]]
+    options = []
+    for option in item["options"]:
+        options.append({**option, "default_text": default_text(option)})
+
     return CollectorRow(
         name=item["name"],
         origin=f"{item['distribution']} {item['version']}",
@@ -123,7 +131,7 @@ def _row(item: Mapping[str, Any], workers: int) -> CollectorRow:
         abilities=", ".join(item["abilities"]),
         credentials=" or ".join(item["credentials"]),
         workers=f"{item['workers']} of {workers}",
-        state=f"{GLYPHS[tone]} {state}" if tone else state,
+        state=state,
         tone=str(tone or ""),
         note=item["deprecated"] or item["reason"],
         options=options,
@@ -131,6 +139,7 @@ def _row(item: Mapping[str, Any], workers: int) -> CollectorRow:
 
 
 def _state(item: Mapping[str, Any]) -> str:
+    """The trust in a collector. A deprecated API matters only for a trusted one."""
     state = item["state"] or "unknown"
     if item["deprecated"] and state == "ok":
         return "deprecated API"
@@ -142,6 +151,7 @@ def _broken_here(status: CollectorsStatus) -> Iterator[UnusableCollector]:
         reason = broken.reason
         if broken.hint:
             reason += f"; try: {broken.hint}"
+
         yield UnusableCollector(broken.name, broken.distribution, broken.state, reason)
 
 
@@ -156,14 +166,19 @@ def _broken_on_workers(status: CollectorsStatus) -> Iterator[UnusableCollector]:
 
 
 def _json_fields(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _json_value(value) for key, value in item.items()}
+    """The fields of an item with values that JSON has."""
+    fields = {}
+    for key, value in item.items():
+        fields[key] = _json_value(value)
+    return fields
 
 
 def _json_value(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, datetime):
-        return value.isoformat(timespec="seconds").replace("+00:00", "Z")
+        text = value.isoformat(timespec="seconds")
+        return text.replace("+00:00", "Z")
     if isinstance(value, Mapping):
         return _json_fields(value)
     if isinstance(value, list | tuple | set | frozenset):

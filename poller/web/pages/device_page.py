@@ -56,12 +56,20 @@ class RatesQuery:
 
     def select(self, names: Collection[str]) -> Collection[str]:
         """The selected ones of some counters."""
-        return [self.metric] if self.metric else counter_units.traffic(names)
+        if self.metric:
+            return [self.metric]
+        return counter_units.traffic(names)
 
     def url(self, **changes: object) -> str:
         """The address of this page with some parameters changed; empty parameters are left out."""
-        parameters = {"metric": self.metric, "since": self.span, "page": self.page} | changes
-        return "?" + urlencode({key: str(value) for key, value in parameters.items() if value})
+        parameters: dict[str, object] = {
+            "metric": self.metric,
+            "since": self.span,
+            "page": self.page,
+        }
+        parameters.update(changes)
+        given = {key: str(value) for key, value in parameters.items() if value}
+        return f"?{urlencode(given)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +139,15 @@ class DeviceView:
 def build_view(device: DeviceData, query: RatesQuery, now_ms: int) -> DeviceView:
     """Build the view of a device page."""
     lines = list(device.lines())
-    rows = [_row(rates, line, query.span, now_ms) for rates, line in lines[:PER_PAGE]]
+    rows = []
+    for rates, line in lines[:PER_PAGE]:
+        rows.append(_row(rates, line, query.span, now_ms))
+
     targets = [rates.target for rates in device.rates]
-    targets_with_counters = sum(bool(rates.names) for rates in device.rates)
+    targets_with_counters = [rates.target for rates in device.rates if rates.names]
     has_previous = query.page > 1
     has_next = len(lines) > PER_PAGE
+
     return DeviceView(
         device=device.name,
         state=device.state,
@@ -145,7 +157,7 @@ def build_view(device: DeviceData, query: RatesQuery, now_ms: int) -> DeviceView
         metrics=_metric_choices(device, query),
         spans=_span_choices(query),
         rows=rows,
-        names_targets=targets_with_counters > 1,
+        names_targets=len(targets_with_counters) > 1,
         empty=EmptyReason() if rows else _empty_reason(device),
         previous=query.url(page=query.page - 1) if has_previous else "",
         following=query.url(page=query.page + 1) if has_next else "",
@@ -165,17 +177,24 @@ def _metric_choices(device: DeviceData, query: RatesQuery) -> list[Choice]:
 
 
 def _span_choices(query: RatesQuery) -> list[Choice]:
-    return [Choice(span, query.url(since=span, page=0), span is query.span) for span in Span]
+    choices = []
+    for span in Span:
+        url = query.url(since=span, page=0)
+        choices.append(Choice(span, url, span is query.span))
+    return choices
 
 
 def _empty_reason(device: DeviceData) -> EmptyReason:
     if not device.rates:
         command = f"poller target add {device.name} --collector snmp"
         return EmptyReason("This device has no target.", command)
+
+    runs_command = f"poller runs {device.name}"
     if not any(rates.polls for rates in device.rates):
-        return EmptyReason(_unread_reason(device.state), f"poller runs {device.name}")
+        return EmptyReason(_unread_reason(device.state), runs_command)
     if any(rates.names for rates in device.rates):
-        return EmptyReason("No counter was read in this time.", f"poller runs {device.name}")
+        return EmptyReason("No counter was read in this time.", runs_command)
+
     text = "This device has no counters. Its other values:"
     return EmptyReason(text, f"poller readings {device.name}")
 
@@ -187,12 +206,14 @@ def _unread_reason(state: DeviceState) -> str:
     if not polled or has_answered:
         return "Nothing has been read yet."
 
+    since_ms = min(target.status.since_ms for target in polled)
+    since = formatting.instant(since_ms)
     newest = max(polled, key=lambda target: target.status.finished_ms)
-    since = formatting.instant(min(target.status.since_ms for target in polled))
     age = formatting.age(state.now_ms - newest.status.finished_ms)
+    error = device_targets.error_text(newest)
     return (
         f"Polled since {since[:10]} {since[11:19]} UTC without any answer. "
-        f"The last error, {age} ago: {device_targets.error_text(newest)}."
+        f"The last error, {age} ago: {error}."
     )
 
 
@@ -225,9 +246,11 @@ def _verdict(rate: Rate) -> str:
 def _earlier_verdicts(rates: Sequence[Rate]) -> str:
     """The bad verdicts of older rates: `before: 1 reset, 2 gap`; empty without any."""
     times = Counter(rate.verdict for rate in rates if rate.verdict in _TONES)
-    if not times:
+    counts = []
+    for verdict, number in sorted(times.items()):
+        counts.append(f"{formatting.exact(number)} {verdict}")
+    if not counts:
         return ""
-    counts = [f"{formatting.exact(number)} {verdict}" for verdict, number in sorted(times.items())]
     return f"before: {', '.join(counts)}"
 
 
@@ -241,13 +264,15 @@ def _picture(rates: TargetRates, line: Line, span: Span, now_ms: int) -> str:
     slices = _slices(line.rates, slice_ms, longest_ms)
     samples = [plot.Sample(at_ms, value) for at_ms, value in slices.items()]
     holes = plot.gaps(samples, window, longest_ms)
-    resets = [
-        rate.at_ms
-        for rate in line.rates
-        if rate.verdict is Verdict.RESET and rate.at_ms >= window.start_ms
-    ]
+
+    resets = []
+    for rate in line.rates:
+        if rate.verdict is Verdict.RESET and rate.at_ms >= window.start_ms:
+            resets.append(rate.at_ms)
+
     sentence = _sentence(line, span, len(resets))
-    return plot.small(plot.Line("rate", samples, filled=True), window, sentence, holes, resets)
+    rate_line = plot.Line("rate", samples, filled=True)
+    return plot.small(rate_line, window, sentence, holes, resets)
 
 
 def _slices(rates: Sequence[Rate], slice_ms: int, longest_ms: int) -> dict[int, float]:
@@ -259,6 +284,7 @@ def _slices(rates: Sequence[Rate], slice_ms: int, longest_ms: int) -> dict[int, 
         took_ms = round(rate.seconds * 1000)
         if rate.per_second is None or took_ms > longest_ms:
             continue
+
         start_ms = rate.at_ms - took_ms
         first_slice_ms = start_ms - start_ms % slice_ms
         for at_ms in range(first_slice_ms, rate.at_ms, slice_ms):

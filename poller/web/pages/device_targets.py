@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from poller.db.inventory.targets import Target
@@ -102,17 +102,23 @@ def build_view(
 ) -> TargetsView:
     """Build the table. `overview` is only used for the reason why a target is late."""
     states = {target.id: target_state(target, state) for target in targets}
-    ordered = sorted(targets, key=lambda target: (_RANKS[states[target.id]], target.name))
-    numbers = Counter(states[target.id] for target in ordered)
+
+    def rank(target: Target) -> tuple[int, str]:
+        return _RANKS[states[target.id]], target.name
+
+    worst_first = sorted(targets, key=rank)
+    numbers = Counter(states[target.id] for target in worst_first)
 
     rows = []
-    for target in ordered[:LIMIT]:
-        rows.append(_row(target, states[target.id], state, overview))
+    for target in worst_first[:LIMIT]:
+        row = _row(target, states[target.id], state, overview)
+        rows.append(row)
+
     return TargetsView(
         counts=[_count(each, number) for each, number in numbers.items()],
         rows=rows,
-        more=len(ordered) - len(rows),
-        commands=list(_commands(device, numbers, state)),
+        more=len(targets) - len(rows),
+        commands=list(_commands(device, numbers.keys(), state.enabled)),
     )
 
 
@@ -151,12 +157,16 @@ def error_text(target: BoardTarget) -> str:
 
 
 def _is_late(target: BoardTarget, now_ms: int) -> bool:
-    is_waiting = target.place in ("due", "urgent") and target.next_ms > 0
-    return is_waiting and is_long_overdue(target.next_ms, target.interval_ms, now_ms)
+    """Whether a target that waits for its poll is overdue by more than two of its intervals."""
+    is_waiting = target.place in ("due", "urgent")
+    if not is_waiting or target.next_ms <= 0:
+        return False
+    return is_long_overdue(target.next_ms, target.interval_ms, now_ms)
 
 
 def _count(state: TargetState, number: int) -> StateCount:
-    return StateCount(f"{state.glyph} {formatting.exact(number)} {state}", str(state.tone))
+    text = f"{state.glyph} {formatting.exact(number)} {state.value}"
+    return StateCount(text, str(state.tone))
 
 
 def _row(
@@ -182,25 +192,39 @@ def _row(
 
 def _since(state: TargetState, target: BoardTarget | None, now_ms: int) -> str:
     """The duration of a bad state: `for 21 m 4 s`."""
-    if target is None or state not in _WITH_DURATION or not target.status.since_ms:
+    if target is None or state not in _WITH_DURATION:
         return ""
-    return f"for {formatting.age(now_ms - target.status.since_ms)}"
+    since_ms = target.status.since_ms
+    if not since_ms:
+        return ""
+
+    age = formatting.age(now_ms - since_ms)
+    return f"for {age}"
 
 
 def _interval(target: Target) -> str:
     """`1m`, or `10s (5s to 5m)` when it is adaptive."""
-    base = duration.format_ms(target.interval_ms)
-    if target.policy is not Policy.ADAPTIVE or not (target.min_ms and target.max_ms):
-        return base
-    return f"{base} ({duration.format_ms(target.min_ms)} to {duration.format_ms(target.max_ms)})"
+    interval = duration.format_ms(target.interval_ms)
+    if target.policy is not Policy.ADAPTIVE:
+        return interval
+    if not target.min_ms or not target.max_ms:
+        return interval
+
+    shortest = duration.format_ms(target.min_ms)
+    longest = duration.format_ms(target.max_ms)
+    return f"{interval} ({shortest} to {longest})"
 
 
 def _last_good(target: BoardTarget | None, now_ms: int) -> str:
     if target is None or not target.status.run_ms:
         return formatting.NOT_MEASURED
-    if not target.status.ok_ms:
+
+    ok_ms = target.status.ok_ms
+    if not ok_ms:
         return "never"
-    return f"{formatting.age(now_ms - target.status.ok_ms)} ago"
+
+    age = formatting.age(now_ms - ok_ms)
+    return f"{age} ago"
 
 
 def _next_poll(target: BoardTarget | None, now_ms: int) -> str:
@@ -222,11 +246,14 @@ def _next_poll(target: BoardTarget | None, now_ms: int) -> str:
 def _note(
     state: TargetState, target: BoardTarget | None, now_ms: int, overview: Overview | None
 ) -> str:
+    """Another reason why a target is not polled, or is polled late."""
     if target is None:
         return ""
-    if target.opening:
-        remaining = formatting.age(target.opening.until_ms - now_ms)
-        return f"opened by hand by {target.opening.who}, for another {remaining}"
+
+    opening = target.opening
+    if opening:
+        remaining = formatting.age(opening.until_ms - now_ms)
+        return f"opened by hand by {opening.who}, for another {remaining}"
     if target.status.reason:
         return f"dead letter: {target.status.reason}"
     if state is TargetState.DARK:
@@ -236,17 +263,15 @@ def _note(
     return "its breaker is open" if target.status.breaker.trips else ""
 
 
-def _commands(device: str, numbers: Counter[TargetState], state: DeviceState) -> Iterator[str]:
-    def has(*states: TargetState) -> bool:
-        return any(numbers[each] for each in states)
-
-    if not state.enabled:
+def _commands(device: str, states: Set[TargetState], is_enabled: bool) -> Iterator[str]:
+    """The commands that explain the states of the targets, or change them."""
+    if not is_enabled:
         yield f"poller device edit {device} --enable"
-    if has(TargetState.PARKED, TargetState.FAILING, TargetState.DEGRADED):
+    if states & {TargetState.PARKED, TargetState.FAILING, TargetState.DEGRADED}:
         yield f"poller runs {device}"
-    if has(TargetState.PARKED):
+    if TargetState.PARKED in states:
         yield f"poller deadletter list --device {device}"
-    if has(TargetState.PAUSED):
+    if TargetState.PAUSED in states:
         yield f"poller breaker show {device}"
-    if has(TargetState.UNSCHEDULED, TargetState.UNKNOWN, TargetState.LATE):
+    if states & {TargetState.UNSCHEDULED, TargetState.UNKNOWN, TargetState.LATE}:
         yield "poller status"

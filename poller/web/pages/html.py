@@ -61,20 +61,27 @@ class PageRenderer:
         self._error = environment.get_template("error.html")
 
     def overview(self, view: OverviewView, options: DisplayOptions) -> str:
+        """Render the overview, which a script keeps up to date."""
         return self._overview.render(view=view, options=options)
 
     def device(self, view: DeviceView, theme: Theme) -> str:
+        """Render the page of one device."""
         return self._device.render(view=view, theme=theme)
 
     def collectors(self, view: CollectorsView, theme: Theme) -> str:
+        """Render the collectors page."""
         return self._collectors.render(view=view, theme=theme)
 
     def error(self, view: ErrorView, root: str, theme: Theme) -> str:
-        """`root` is the relative path from the requested address to the overview."""
+        """Render an error page. `root` is the relative path from its address to the overview."""
         return self._error.render(view=view, root=root, theme=theme)
 
 
 def _web_links(links: Mapping[str, str]) -> dict[str, str]:
     """The links with a web address: a setting must not put a script into the page."""
     schemes = ("http://", "https://")
-    return {title: url for title, url in links.items() if url.startswith(schemes)}
+    web_links = {}
+    for title, url in links.items():
+        if url.startswith(schemes):
+            web_links[title] = url
+    return web_links

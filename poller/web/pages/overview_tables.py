@@ -62,19 +62,23 @@ def _changes(overview: Overview) -> Iterator[TableRow]:
         if event.kind.is_bad:
             change = f"{GLYPHS[Tone.LATE]} {change}"
             tones["change"] = Tone.LATE
+
+        names = [name for name in (event.device, event.target) if name]
         texts = {
             "at": formatting.instant(event.at_ms),
             "change": change,
-            "subject": "/".join(name for name in (event.device, event.target) if name),
+            "subject": "/".join(names),
             "message": event.message,
         }
-        yield TableRow(f"{event.at_ms}-{_digest(texts)}", texts, tones)
+        key = f"{event.at_ms}-{_digest(texts)}"
+        yield TableRow(key, texts, tones)
 
 
 def _digest(texts: Mapping[str, str]) -> str:
     """Tells apart the events of one millisecond."""
-    content = repr(sorted(texts.items())).encode("utf-8", "replace")
-    return f"{zlib.crc32(content):08x}"
+    text = repr(sorted(texts.items()))
+    checksum = zlib.crc32(text.encode("utf-8", "replace"))
+    return f"{checksum:08x}"
 
 
 def _workers(overview: Overview) -> Iterator[TableRow]:
@@ -82,25 +86,33 @@ def _workers(overview: Overview) -> Iterator[TableRow]:
     for worker in sorted(overview.workers, key=lambda worker: worker.key):
         texts = _worker(worker, overview.as_of_ms)
         texts["name"] = labels[worker.key]
+
         tones = {}
         if not health.is_running(worker, overview):
-            texts["seen"] = f"{GLYPHS[Tone.FAILING]} {texts['seen']}"
+            seen = texts["seen"]
+            texts["seen"] = f"{GLYPHS[Tone.FAILING]} {seen}"
             tones["seen"] = Tone.FAILING
+
         yield TableRow(worker.key, texts, tones)
 
 
 def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
+    seen_ms = now_ms - worker.seen_ms
+    up_ms = now_ms - worker.started_ms
     polled = formatting.NOT_MEASURED
     if worker.polled_ms:
         polled = formatting.age(now_ms - worker.polled_ms)
+
+    in_flight = formatting.count(worker.in_flight)
+    slots = formatting.count(worker.slots)
     tags = [f"{key}={value}" for key, value in sorted(worker.tags.items())]
     collectors = [f"{name} ({version})" for name, version in sorted(worker.collectors.items())]
     return {
-        "seen": formatting.age(now_ms - worker.seen_ms),
-        "up": formatting.age(now_ms - worker.started_ms),
+        "seen": formatting.age(seen_ms),
+        "up": formatting.age(up_ms),
         "polls": formatting.count(worker.polls),
         "polled": polled,
-        "load": f"{formatting.count(worker.in_flight)} of {formatting.count(worker.slots)}",
+        "load": f"{in_flight} of {slots}",
         "memory": formatting.size(worker.rss_bytes),
         "tags": " ".join(tags) or formatting.NOT_MEASURED,
         "collectors": " ".join(collectors) or formatting.NOT_MEASURED,
@@ -127,6 +139,7 @@ def _queues(overview: Overview) -> Iterator[TableRow]:
             tones["workers"] = Tone.FAILING
         elif load.shortage != 0.0:
             tones["workers"] = Tone.LATE
+
         texts = {
             "name": load.queue,
             "needed": formatting.rate(load.needed_per_s),
@@ -139,6 +152,7 @@ def _queues(overview: Overview) -> Iterator[TableRow]:
 
 
 def _queue_rank(load: Load) -> tuple[bool, int, int, str]:
+    """Sorts queues with a shortage first, then those with most overdue and waiting polls."""
     keeps_up = load.shortage == 0.0
     return keeps_up, -load.overdue, -load.waiting, load.queue
 
@@ -150,34 +164,43 @@ def _is_unserved(load: Load) -> bool:
 def _queue_workers(load: Load) -> str:
     if _is_unserved(load):
         return f"{GLYPHS[Tone.FAILING]} none"
+
+    workers = formatting.exact(load.workers)
+    mark = GLYPHS[Tone.LATE]
     if load.shortage is None:
-        return f"{GLYPHS[Tone.LATE]} {load.workers}, nothing is polled"
+        return f"{mark} {workers}, nothing is polled"
     if load.shortage:
-        return f"{GLYPHS[Tone.LATE]} {load.workers}, needs {load.shortage:.1f} times as many"
-    return formatting.exact(load.workers)
+        return f"{mark} {workers}, needs {load.shortage:.1f} times as many"
+    return workers
 
 
 def _minutes(overview: Overview) -> Iterator[TableRow]:
     by_minute: dict[int, list[Point]] = {}
     for point in overview.recent:
-        by_minute.setdefault(point.at_ms // MINUTE_MS, []).append(point)
+        minute_ms = point.at_ms - point.at_ms % MINUTE_MS
+        by_minute.setdefault(minute_ms, []).append(point)
 
-    for minute in sorted(by_minute, reverse=True):
-        at = formatting.instant(minute * MINUTE_MS)
-        yield TableRow(at, {"at": at, **_minute(by_minute[minute])}, {})
+    for minute_ms in sorted(by_minute, reverse=True):
+        at = formatting.instant(minute_ms)
+        texts = _minute(at, by_minute[minute_ms])
+        yield TableRow(at, texts, {})
 
 
-def _minute(points: Sequence[Point]) -> dict[str, str]:
+def _minute(at: str, points: Sequence[Point]) -> dict[str, str]:
     polls = sum(point.polls for point in points)
     failed = sum(point.failed for point in points)
     seconds = sum(point.seconds for point in points)
     rate = formatting.NOT_MEASURED
     if seconds:
         rate = formatting.rate(polls / seconds)
+
     p99 = formatting.NOT_MEASURED
     if polls:
-        p99 = formatting.duration(max(point.lateness_p99_ms for point in points))
+        highest_ms = max(point.lateness_p99_ms for point in points)
+        p99 = formatting.duration(highest_ms)
+
     return {
+        "at": at,
         "polls": formatting.count(polls),
         "rate": rate,
         "failed": formatting.count(failed),

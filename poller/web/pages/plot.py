@@ -56,8 +56,11 @@ def ceiling(value: float) -> float:
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
-    steps = (power, 2 * power, 5 * power, 10 * power)
-    return next(step for step in steps if step >= value * (1 - 1e-9))
+    for factor in (1, 2, 5):
+        step = factor * power
+        if step >= value * (1 - 1e-9):
+            return step
+    return 10 * power
 
 
 def window_until(now_ms: int, span_ms: int, slice_ms: int) -> Window:
@@ -68,10 +71,15 @@ def window_until(now_ms: int, span_ms: int, slice_ms: int) -> Window:
 
 def visible(samples: Sequence[Sample], window: Window) -> list[Sample]:
     """The measured, complete slices inside the window, oldest first."""
+    first_ms = window.start_ms
     last_ms = window.end_ms - window.slice_ms
-    measured = [sample for sample in samples if sample.value is not None]
-    inside = [sample for sample in measured if window.start_ms <= sample.at_ms <= last_ms]
-    return sorted(inside, key=lambda sample: sample.at_ms)
+
+    found = []
+    for sample in samples:
+        if sample.value is not None and first_ms <= sample.at_ms <= last_ms:
+            found.append(sample)
+    found.sort(key=lambda sample: sample.at_ms)
+    return found
 
 
 def highest(samples: Sequence[Sample], window: Window) -> float:
@@ -115,7 +123,8 @@ def svg(
 ) -> str:
     """A picture of lines over one window. `sentence` describes it for screen readers."""
     grid = f'<path class="grid" d="{_grid(window)}"/>'
-    return _picture([grid, *_contents(lines, window, top, shaded)], window, sentence)
+    contents = _contents(lines, window, top, shaded)
+    return _picture([grid, *contents], window, sentence)
 
 
 def small(
@@ -129,8 +138,9 @@ def small(
     top = highest(line.samples, window) or 1.0
     parts = _contents([line], window, top, shaded)
     if ticks:
-        strokes = "".join(f"M{window.x(at_ms):g} 0V{HEIGHT}" for at_ms in ticks)
-        parts.append(f'<path class="tick" d="{strokes}"/>')
+        strokes = [f"M{window.x(at_ms):g} 0V{HEIGHT}" for at_ms in ticks]
+        path = "".join(strokes)
+        parts.append(f'<path class="tick" d="{path}"/>')
     return _picture(parts, window, sentence)
 
 
@@ -145,18 +155,23 @@ def _contents(
 
 def _picture(parts: Sequence[str], window: Window, sentence: str) -> str:
     body = "".join(parts)
+    label = html.escape(sentence)
     return (
         f'<svg viewBox="0 0 {window.width:g} {HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{html.escape(sentence)}">{body}</svg>'
+        f'aria-label="{label}">{body}</svg>'
     )
 
 
 def _grid(window: Window) -> str:
     """Lines at the top, at half the height and at each third of the time, where the labels are."""
     width = window.width
-    across = [f"M0 {y:g}H{width:g}" for y in (0, HEIGHT / 2)]
-    upright = [f"M{width * third / 3:g} 0V{HEIGHT}" for third in (1, 2)]
-    return "".join(across + upright)
+    half = HEIGHT / 2
+    across = f"M0 0H{width:g}M0 {half:g}H{width:g}"
+
+    third = width / 3
+    two_thirds = width * 2 / 3
+    upright = f"M{third:g} 0V{HEIGHT}M{two_thirds:g} 0V{HEIGHT}"
+    return across + upright
 
 
 def _draw(line: Line, window: Window, top: float) -> list[str]:
@@ -168,6 +183,7 @@ def _draw(line: Line, window: Window, top: float) -> list[str]:
     if line.filled:
         area = "".join(_area(points) for points in stretches)
         parts.append(f'<path class="area {line.css}" d="{area}"/>')
+
     stroke = "".join(_path(points) for points in stretches)
     parts.append(f'<path class="line {line.css}" d="{stroke}"/>')
     return parts
@@ -178,32 +194,41 @@ def _points(samples: Sequence[Sample], window: Window, top: float) -> list[_Poin
     half_slice = window.slice_ms / 2000
     points = []
     for sample in samples:
+        x = window.x(sample.at_ms) + half_slice
         share = min(top, sample.value or 0.0) / top
-        points.append((window.x(sample.at_ms) + half_slice, HEIGHT * (1 - share)))
+        y = HEIGHT * (1 - share)
+        points.append((x, y))
+
     if len(points) == 1:
         return points
 
     first_x, first_y = points[0]
     last_x, last_y = points[-1]
-    return [(first_x - half_slice, first_y), *points, (last_x + half_slice, last_y)]
+    left_edge = (first_x - half_slice, first_y)
+    right_edge = (last_x + half_slice, last_y)
+    return [left_edge, *points, right_edge]
 
 
 def _path(points: Sequence[_Point]) -> str:
+    """A line through points; a single point is a dot, drawn by the round cap of a stroke."""
     (x, y), *rest = points
     start = f"M{x:g} {y:.4g}"
     if not rest:
-        return f"{start}h0"  # a dot, with the round cap of the style sheet
+        return f"{start}h0"
     return f"{start}L{_coordinates(rest)}"
 
 
 def _area(points: Sequence[_Point]) -> str:
+    """The area between points and the bottom of the picture."""
     first_x, _ = points[0]
     last_x, _ = points[-1]
-    return f"M{first_x:g} {HEIGHT}L{_coordinates(points)} {last_x:g} {HEIGHT}Z"
+    outline = _coordinates(points)
+    return f"M{first_x:g} {HEIGHT}L{outline} {last_x:g} {HEIGHT}Z"
 
 
 def _coordinates(points: Sequence[_Point]) -> str:
-    return " ".join(f"{x:g} {y:.4g}" for x, y in points)
+    pairs = [f"{x:g} {y:.4g}" for x, y in points]
+    return " ".join(pairs)
 
 
 def _rect(gap: Gap, window: Window) -> str:
