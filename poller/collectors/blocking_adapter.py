@@ -17,7 +17,7 @@ from poller.collectors.api import Collector, Poll
 async def stream(collector: Collector, poll: Poll, max_items: int) -> AsyncIterator[Any]:
     """Yield the collector's items once its thread ends or is cut off; at most `max_items` + 1."""
     work = _ThreadPoll(collector, poll, max_items)
-    queued_at = time.monotonic()
+    queued_mono = time.monotonic()
     try:
         await asyncio.get_running_loop().run_in_executor(None, work.run)
     except asyncio.CancelledError:
@@ -25,7 +25,7 @@ async def stream(collector: Collector, poll: Poll, max_items: int) -> AsyncItera
         for item in list(work.items):
             yield item
         if not work.started:
-            raise _no_thread(collector, time.monotonic() - queued_at) from None
+            raise _no_thread(collector, time.monotonic() - queued_mono) from None
         raise
     for item in work.items:
         yield item

@@ -37,14 +37,14 @@ def _write(
     **facts: object,
 ) -> None:
     key = (collector, event + kind)
-    now = time.monotonic()
-    logged_at, suppressed = _logged.get(key, (-_INTERVAL_S, 0))
-    if now < logged_at + _INTERVAL_S:
-        _logged[key] = (logged_at, suppressed + 1)
+    now_mono = time.monotonic()
+    logged_mono, suppressed = _logged.get(key, (-_INTERVAL_S, 0))
+    if now_mono < logged_mono + _INTERVAL_S:
+        _logged[key] = (logged_mono, suppressed + 1)
         return
 
     if len(_logged) >= _MAX_KINDS:
         _logged.clear()
-    _logged[key] = (now, 0)
+    _logged[key] = (now_mono, 0)
     extra = {"collector": collector, "unsaid_since_the_last": suppressed, **facts}
     _log.error(event, exc_info=error, extra=extra)

@@ -60,7 +60,7 @@ class _Pooled:
     host: _Host
     in_use_until: float = math.inf  # deadline of the poll that uses it
     session: Any = None  # None until it is open
-    expires_at: float = 0.0
+    expires_mono: float = 0.0
     idle_since: float | None = None
     removed: bool = False
 
@@ -154,7 +154,7 @@ class Sessions:
         self.opened += 1
         pooled.session = await host.keeper.open_session(poll)
         age_s = host.limits.age_s * (1 - AGE_SPREAD * self._chance())
-        pooled.expires_at = loop.time() + age_s
+        pooled.expires_mono = loop.time() + age_s
 
     async def _acquire(self, keeper: KeepsSessions[Any], poll: Poll) -> _Pooled:
         """Return a session for this poll's use, perhaps one still to open. Raises DeviceBusy."""
@@ -227,7 +227,7 @@ class Sessions:
         if pooled.idle_since is None:
             return now > pooled.in_use_until + OVERTIME_S
         idle_s = now - pooled.idle_since
-        return now > pooled.expires_at or idle_s > pooled.host.limits.idle_s
+        return now > pooled.expires_mono or idle_s > pooled.host.limits.idle_s
 
     def _remove_idle(self, candidates: OrderedDict[Key, _Pooled]) -> bool:
         """Close the idle session that was used last; return False if none is idle.

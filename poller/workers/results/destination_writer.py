@@ -54,7 +54,7 @@ class QueuedRound(Generic[T]):
         return self._pending.acquire(timeout=timeout_s)
 
 
-class Outage:
+class OutageLog:
     """Logs when a destination goes down, and when all rows that waited for it are written."""
 
     def __init__(self, store: str) -> None:
@@ -89,7 +89,7 @@ class Outage:
         self._down_mono = None
 
 
-class Writer(Generic[T]):
+class DestinationWriter(Generic[T]):
     """The writer of one destination. Its queue is empty while rounds wait in its spool."""
 
     def __init__(self, write: Callable[[Sequence[T]], None], spool: Spool[T]) -> None:
@@ -103,7 +103,7 @@ class Writer(Generic[T]):
         self._refusals = 0
         self._retry_mono = 0.0
         self._wrote_mono = 0.0
-        self._outage = Outage(spool.name)
+        self._outage = OutageLog(spool.name)
         self._stopping = False
         name = f"write-{spool.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

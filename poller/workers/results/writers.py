@@ -20,7 +20,7 @@ from poller.domain.failures.dead_letter import Letter
 from poller.domain.record.run import Run
 from poller.settings import Settings
 from poller.sinks.api import Sample, Sink
-from poller.workers.results.destination_writer import QueuedRound, Writer
+from poller.workers.results.destination_writer import DestinationWriter, QueuedRound
 from poller.workers.results.spool import Spool, SpoolQuota
 from poller.workers.results.spool_codec import Codec, DeadLetterCodec, RunCodec, SampleCodec
 from poller.workers.results.spool_dir import SpoolDirectory
@@ -41,11 +41,11 @@ class Writers:
         self._patience_s = settings.spool_patience_s
         self._directory = SpoolDirectory(settings.home, runner)
         self._quota = SpoolQuota(settings.spool_mb * 1024 * 1024)
-        self._ledger: Writer[Run] = self._writer("ledger", RunCodec(), self._write_runs)
-        self._letters: Writer[Letter] = self._writer(
+        self._ledger: DestinationWriter[Run] = self._writer("ledger", RunCodec(), self._write_runs)
+        self._letters: DestinationWriter[Letter] = self._writer(
             "letters", DeadLetterCodec(), self._write_letters
         )
-        self._sinks: list[Writer[Sample]] = [
+        self._sinks: list[DestinationWriter[Sample]] = [
             self._writer(f"sink-{sink.name}", SampleCodec(), sink.write) for sink in sinks
         ]
         self._start_lock = threading.Lock()
@@ -53,10 +53,10 @@ class Writers:
 
     def _writer(
         self, name: str, codec: Codec[T], write: Callable[[Sequence[T]], None]
-    ) -> Writer[T]:
+    ) -> DestinationWriter[T]:
         find_directory = partial(self._directory.path_for, name)
         spool = Spool(name, codec, find_directory, self._quota)
-        return Writer(write, spool)
+        return DestinationWriter(write, spool)
 
     def _write_runs(self, rows: Sequence[Run]) -> None:
         run_ledger.write(self._engine, rows)
@@ -91,17 +91,17 @@ class Writers:
 
         Comes after the readings: a run has the time that writing its readings took.
         """
-        parts: list[tuple[Writer[Any], Sequence[Any]]] = [(self._ledger, rows)]
+        parts: list[tuple[DestinationWriter[Any], Sequence[Any]]] = [(self._ledger, rows)]
         if letters:
             parts.append((self._letters, letters))
         self._write(parts)
 
-    def _write(self, parts: Sequence[tuple[Writer[Any], Sequence[Any]]]) -> None:
+    def _write(self, parts: Sequence[tuple[DestinationWriter[Any], Sequence[Any]]]) -> None:
         if not self._is_started:
             self.start()
         until_mono = time.monotonic() + self._patience_s
 
-        queued: list[tuple[Writer[Any], QueuedRound[Any]]] = []
+        queued: list[tuple[DestinationWriter[Any], QueuedRound[Any]]] = []
         for writer, items in parts:
             round_ = writer.enqueue(items)
             if round_ is not None:
@@ -110,7 +110,9 @@ class Writers:
         for writer, round_ in queued:
             self._wait(writer, round_, until_mono)
 
-    def _wait(self, writer: Writer[Any], queued: QueuedRound[Any], until_mono: float) -> None:
+    def _wait(
+        self, writer: DestinationWriter[Any], queued: QueuedRound[Any], until_mono: float
+    ) -> None:
         """Wait for a round; longer, but not for ever, while its destination writes others."""
         last_mono = until_mono + SLOW_TIMES * self._patience_s
 
@@ -142,5 +144,5 @@ class Writers:
         return sum(writer.spool.dropped for writer in self._all)
 
     @property
-    def _all(self) -> list[Writer[Any]]:
+    def _all(self) -> list[DestinationWriter[Any]]:
         return [self._ledger, self._letters, *self._sinks]

@@ -43,7 +43,7 @@ class TargetMemory:
     #: Change signals of the last complete full read.
     signals: Mapping[str, Value] = field(default_factory=dict)
     #: Instant of that read, on the loop's clock.
-    signals_at: float = 0.0
+    signals_mono: float = 0.0
     #: The modules that suit the device, for a target that names none.
     chosen: ChosenModules | None = None
     #: gufo cannot read this device.
@@ -96,7 +96,7 @@ async def read(
     memory.sizes.multi_get_next = True
     module_set = await _module_set(walkers, modules, memory, now, reuse=period is None)
     full_read = await read_everything(module_set, walkers, failed)
-    if change_detection.names_expired(memory.signals, memory.signals_at, full_read.signals, now):
+    if change_detection.names_expired(memory.signals, memory.signals_mono, full_read.signals, now):
         memory.shapes.forget_labels()
     items, plan = _mapped(full_read, module_set, memory)
 
@@ -114,7 +114,7 @@ def _remember(full_read: FullRead, memory: TargetMemory, now: float) -> bool:
     complete = not full_read.failures
     if complete:
         memory.signals = full_read.signals
-        memory.signals_at = now
+        memory.signals_mono = now
 
     row_count = len(full_read.rows)
     shrunk = row_count < memory.rows  # a busy agent may cut a table short: read everything again
