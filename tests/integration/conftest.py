@@ -1,4 +1,4 @@
-"""What several tests with real servers start from."""
+"""Fixtures that several tests with real servers share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.integration.worlds import Fake, World
 def services(
     home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Services]:
-    """Of a process with a server that runs and a database that is at the right revision."""
+    """The services of a process with a running server and an upgraded database."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     made = bootstrap.services()
     migrate.upgrade(made.engine)
@@ -50,7 +50,7 @@ def leader(redis_client: redis.Redis) -> Leadership:
 def cli(
     home: Path, free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Cli:
-    """Run one command line on a home of its own, without a Redis; `stdin` is piped text."""
+    """Run one command line with an empty home and without a Redis; `stdin` is piped text."""
     monkeypatch.setenv("POLLER_REDIS_URL", f"redis://127.0.0.1:{free_port}/0")
 
     def run(*arguments: str, stdin: str = "") -> Result:

@@ -1,4 +1,6 @@
-"""Debian's snmp_exporter, an snmpd that serves recorded walks, and what both we and it make of them."""
+"""Debian's snmp_exporter, an snmpd that serves recorded walks, and the samples that exporter and
+poller make of them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Exposed(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The exporter's answer when it makes nothing of a scrape."""
+    """The exporter's response when a scrape fails."""
 
     status: int
     text: str
@@ -68,7 +70,7 @@ def running(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 
 @contextmanager
 def snmpd(directory: Path, walk: Path | None = None) -> Iterator[int]:
-    """The port of an agent that serves a walk and nothing else, or this machine's own tree."""
+    """Start an agent that serves only a walk, or this machine's own tree, and give its port."""
     directory.mkdir(exist_ok=True)
     port = free_port(socket.SOCK_DGRAM)
     lines = [f"agentaddress udp:127.0.0.1:{port}", "rocommunity public 127.0.0.1"]
@@ -107,7 +109,7 @@ def answers(port: int) -> bool:
 
 @contextmanager
 def exporter(config: Path, directory: Path) -> Iterator[str]:
-    """Its address, with this file."""
+    """Start the exporter with this file, and give its address."""
     address = f"127.0.0.1:{free_port(socket.SOCK_STREAM)}"
     command = [EXPORTER, f"--config.file={config}", f"--web.listen-address={address}"]
     with running(command, directory / "exporter.log") as process:
@@ -129,7 +131,9 @@ def theirs(address: str, port: int, module: str) -> Exposed | Failed:
 
 
 def ours(port: int, config: Path | str, module: str, **more: Any) -> tuple[Exposed, PollReport]:
-    """What `poller collect --output prometheus` prints, without the second it takes to start."""
+    """Return the output of `poller collect --output prometheus`, without the second that a process
+    takes to start.
+    """
     collector = SnmpCollector()
     options = {"port": port, "config": str(config), "modules": module, **more}
 
@@ -159,7 +163,10 @@ def exposed(text: str) -> Exposed:
 
 
 def differences(one: Exposed, other: Exposed) -> dict[str, Any]:
-    """Empty when both have the same samples, types and help texts. NaN equals NaN here."""
+    """Return the differences in samples, types and help texts; empty if there are none.
+
+    NaN equals NaN here.
+    """
     both = one.samples.keys() | other.samples.keys()
     unequal = {
         f"{name}{dict(sorted(labels))}": (

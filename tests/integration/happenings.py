@@ -1,4 +1,4 @@
-"""Where an event may be, and services whose server is away."""
+"""Readers of an event's places, and services without a server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def in_stream(services: Services) -> list[Event | None]:
     return [entry.event for entry in stream.newest(services.redis, services.keys, 20_000)]
 
 
-def away(services: Services, monkeypatch: pytest.MonkeyPatch) -> Services:
-    """The same services, but nobody answers where Redis should be."""
+def without_redis(services: Services, monkeypatch: pytest.MonkeyPatch) -> Services:
+    """Return services whose Redis does not respond."""
     monkeypatch.setenv("POLLER_REDIS_URL", NOWHERE)
     return Services(Settings())

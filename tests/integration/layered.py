@@ -1,4 +1,4 @@
-"""An environment on top of the one that runs the tests: what is installed into it is gone with it."""
+"""An environment on top of the one that runs the tests. Packages installed into it go with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tests.conftest import missing
 
 
 class Layer:
-    """Everything that the tests have is there, poller too; `install` adds to it alone."""
+    """An environment with poller and every package of the tests; `install` adds packages to this
+    layer only.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -36,7 +38,9 @@ class Layer:
         return [str(self.python), "-m", "pip", "--disable-pip-version-check"]
 
     def install(self, *packages: Path) -> None:
-        """Without asking an index for anything: what is needed to build it is among the tests' own packages."""
+        """Install packages without an index; the build backend is among the packages of the
+        tests.
+        """
         try:
             import hatchling  # noqa: F401
         except ImportError:
@@ -57,7 +61,7 @@ class Layer:
         env: dict[str, str] | None = None,
         stdin: str = "",
     ) -> str:
-        """What it printed; a failure shows what it said."""
+        """Run a command and return its output. A failure shows the output and the errors."""
         clean = {
             name: value
             for name, value in os.environ.items()

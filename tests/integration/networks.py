@@ -1,4 +1,4 @@
-"""A network of one's own, with nothing in it but a loopback: whatever is switched off there is off for nobody else."""
+"""A network namespace with nothing but a loopback, in which a test may switch things off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLONE_NEWNET = 0x40000000
 
 
 def alone(work: Callable[[], T]) -> T:
-    """Run it in a thread that has left this machine's network. Needs root."""
+    """Run `work` in a thread with its own network namespace. Needs root."""
     done: list[T] = []
     failed: list[BaseException] = []
 
@@ -42,10 +42,10 @@ def alone(work: Callable[[], T]) -> T:
 
 
 def ip(words: str) -> None:
-    """iproute2, in the network of the calling thread."""
+    """Run iproute2 in the network of the calling thread."""
     subprocess.run(["ip", *words.split()], check=True, capture_output=True)
 
 
 def sysctl(name: str, value: str) -> None:
-    """Of the network of the calling thread: /proc shows everybody their own."""
+    """Set a kernel parameter in the network of the calling thread."""
     Path("/proc/sys", *name.split(".")).write_text(value)

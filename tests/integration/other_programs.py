@@ -1,4 +1,6 @@
-"""Other people's library for RouterOS, from an environment of its own: it installs a package named `tests`."""
+"""RouterOS-api from a separate environment, because it installs a top-level package named
+`tests`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ CLIENTS = Path(sys.prefix) / "clients"
 
 
 def routeros_api() -> ModuleType:
-    """RouterOS-api, without what else is in its environment."""
+    """The module RouterOS-api, without the other packages of its environment."""
     found = [str(path.parent) for path in CLIENTS.glob("lib/python*/site-packages/routeros_api")]
     if not found:
         missing("RouterOS-api is not installed: make clients")

@@ -24,7 +24,9 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @contextmanager
 def device() -> Iterator[conformance.Device]:
-    """`login USER PASSWORD` is answered `welcome` or `denied`, `read` by a number."""
+    """A device that responds `welcome` or `denied` to `login USER PASSWORD`, and a number to
+    `read`.
+    """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with closing(writer):
@@ -95,7 +97,7 @@ class Good:
 
 
 class Keeper(Good):
-    """The same with a session."""
+    """A good collector with a session."""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[Any]:
         value = await poll.session(self, self.read)
@@ -135,7 +137,7 @@ class Keeper(Good):
 
 
 class Threaded(Good):
-    """The same in a thread."""
+    """A good collector in a thread."""
 
     blocking = True
 
@@ -163,7 +165,7 @@ class Threaded(Good):
 
 
 class Finder(Good):
-    """Discovers, too."""
+    """A good collector with discovery."""
 
     async def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
         yield api.Suggestion({"port": poll.options.port}, "it answers")
@@ -230,7 +232,7 @@ class Backwards(Good):
 
 
 class Stubborn(Good):
-    """Ignores its cancellation."""
+    """A collector that ignores its cancellation."""
 
     async def ask(self, streams: Streams, command: str) -> str:
         try:
@@ -242,7 +244,7 @@ class Stubborn(Good):
 
 
 class Standstill(Good):
-    """Sleeps where it should wait."""
+    """A collector that sleeps where it should wait."""
 
     async def ask(self, streams: Streams, command: str) -> str:
         reader, writer = streams
@@ -259,7 +261,7 @@ class Standstill(Good):
 
 
 class Satisfied(Good):
-    """Takes silence for an answer."""
+    """A collector that takes silence for a response."""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[Any]:
         try:
@@ -271,7 +273,7 @@ class Satisfied(Good):
 
 
 class Litterer(Good):
-    """Starts a task, and forgets it when it is cancelled."""
+    """A collector that starts a task and abandons it on cancellation."""
 
     async def ask(self, streams: Streams, command: str) -> str:
         heartbeat = asyncio.create_task(asyncio.sleep(60))
@@ -285,7 +287,7 @@ class Litterer(Good):
 
 
 class Naive(Good):
-    """Has no handling for a device that is absent."""
+    """A collector without handling for an absent device."""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[Any]:
         with socket.socket() as probe:
@@ -299,7 +301,7 @@ class Naive(Good):
 
 
 class Fragile(Good):
-    """Has no handling for a connection that ends."""
+    """A collector without handling for a connection that ends."""
 
     async def ask(self, streams: Streams, command: str) -> str:
         streams[1].write(command.encode() + b"\n")
@@ -312,7 +314,7 @@ class Fragile(Good):
 
 
 class Credulous(Good):
-    """Decodes every reply as text."""
+    """A collector that decodes every reply as text."""
 
     expected = (OSError,)
 
@@ -325,7 +327,7 @@ class Credulous(Good):
 
 
 class Hoarder(Good):
-    """Keeps every connection."""
+    """A collector that never closes a connection."""
 
     def __init__(self) -> None:
         self._kept: list[Any] = []
@@ -336,7 +338,7 @@ class Hoarder(Good):
 
 
 class Selfish(Good):
-    """Keeps in itself what belongs to a poll."""
+    """A collector that stores the data of a poll in itself."""
 
     def __init__(self) -> None:
         self._address = ""
@@ -364,28 +366,28 @@ class Diarist(Good):
 
 
 class Forgetful(Keeper):
-    """Reports an ended session as a failure of the device."""
+    """A collector that reports an ended session as a failure of the device."""
 
     def lost(self, error: OSError) -> api.DeviceError:
         return api.DeviceUnreachable("it hung up")
 
 
 class Fickle(Keeper):
-    """Never knows its own session again."""
+    """A collector whose session keys never repeat."""
 
     def session_key(self, poll: api.Poll) -> Hashable:
         return random.random()
 
 
 class Abandoned(Threaded):
-    """Waits for ever, in a thread."""
+    """A collector that waits for ever, in a thread."""
 
     def patience_s(self, poll: api.Poll) -> float | None:
         return None
 
 
 class Dreamer(Finder):
-    """Suggests what it would refuse."""
+    """A collector whose discovery suggests options that it would refuse."""
 
     async def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
         yield api.Suggestion({"port": "any"}, "it might")

@@ -75,7 +75,7 @@ class Script:
 
 @contextlib.asynccontextmanager
 async def scripted(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[Script]:
-    """A listening one; at the end all its connections are cut."""
+    """Start a listening server; at the end all its connections are cut."""
     script, served = Script(answer), dict[asyncio.StreamWriter, asyncio.Task[None] | None]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -125,7 +125,9 @@ async def poll_script(script: Script, timeout_s: float = 5, **options: Any) -> O
 def poll(
     answer: Answer, timeout_s: float = 5, served: ssl.SSLContext | None = None, **options: Any
 ) -> tuple[Outcome, list[Sentence]]:
-    """One poll of one router on a loop of its own: the outcome, and what the router heard."""
+    """Poll one router once on its own loop; return the outcome and the sentences that the router
+    received.
+    """
 
     async def run() -> tuple[Outcome, list[Sentence]]:
         async with scripted(answer, served) as script:

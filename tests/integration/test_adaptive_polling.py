@@ -31,7 +31,7 @@ def test_a_fixed_interval_stays_as_it_is(world: World) -> None:
     world.claim()
     world.poller.poll("t", ids)
     for number in range(6):
-        world.again(ids, f"t{number}")
+        world.poll_now(ids, f"t{number}")
     for target_id in ids:
         assert (world.due_ms(target_id) - slots.phase_ms(target_id, 37_000)) % 37_000 == 0
         assert world.board.statuses(ids)[target_id].decision is None
@@ -45,7 +45,7 @@ def test_a_healthy_adaptive_target_is_polled_at_its_base(world: World) -> None:
     world.claim()
     world.poller.poll("t", ids)
     for number in range(5):
-        world.again(ids, f"t{number}")
+        world.poll_now(ids, f"t{number}")
         found, status = world.decision(ids[0]), world.board.statuses(ids)[ids[0]]
         assert (found.target_ms, found.smoothed_ms, found.errors, found.source) == (
             10_000,
@@ -65,11 +65,11 @@ def test_a_failing_adaptive_target_is_confirmed_and_then_left_alone(world: World
     world.poller.poll("t", ids)
     found = [world.decision(ids[0])]
     for number in range(3):
-        world.again(ids, f"t{number}")
+        world.poll_now(ids, f"t{number}")
         found.append(world.decision(ids[0]))
     assert [decision.errors for decision in found] == [1, 2, 3, 4]
     assert all(5_000 <= decision.chosen_ms < 10_000 for decision in found)
-    world.again(ids, "u")
+    world.poll_now(ids, "u")
     status = world.board.statuses(ids)[ids[0]]
     assert (status.decision, status.breaker.trips) == (None, 1)
     assert 27_000 <= world.due_ms(ids[0]) - status.finished_ms <= 40_000
@@ -96,7 +96,7 @@ def test_an_edit_brings_back_a_target_that_was_left_alone(world: World) -> None:
     world.claim()
     world.poller.poll("t", ids)
     for number in range(5):
-        world.again(ids, f"t{number}")
+        world.poll_now(ids, f"t{number}")
     now_ms = world.board.now_ms()
     assert world.due_ms(ids[0]) > now_ms + 30_000
     world.board.place("", [(TargetSpec(ids[0], 2, QUEUE, 10_000, 2_000), now_ms)], 2)
@@ -111,7 +111,7 @@ def test_a_quiet_device_is_polled_slowly_and_a_busy_one_quickly(world: World) ->
     world.claim()
     world.poller.poll("t", ids)
     assert [world.decision(i).target_ms for i in ids] == [10_000, 10_000]
-    world.again(ids, "u")
+    world.poll_now(ids, "u")
     assert [(world.decision(i).score, world.decision(i).target_ms) for i in ids] == [
         (0.0, 300_000),
         (1.0, 5_000),
@@ -140,7 +140,7 @@ def test_missed_slots_are_counted_by_what_was_chosen(world: World) -> None:
     decided = replace(world.decision(ids[0]), chosen_ms=50_000)
     late = before._replace(run_ms=now_ms - 200_000, decision=decided)
     world.services.redis.hset(world.services.keys.status, str(ids[0]), late.pack())
-    world.again(ids, "u")
+    world.poll_now(ids, "u")
     assert world.board.statuses(ids)[ids[0]].missed == 3
 
 
@@ -160,7 +160,7 @@ def test_a_staleness_source_that_fails_leaves_its_targets_steady(
     ids = world.add("answer", **ADAPTIVE, staleness="bad")
     world.claim()
     world.poller.poll("t", ids)
-    world.again(ids, "u")
+    world.poll_now(ids, "u")
     assert (world.decision(ids[0]).source, world.decision(ids[0]).target_ms) == ("steady", 10_000)
     said = "".join(capsys.readouterr())
     assert (said.count("no such metric"), said.count("no luck")) == (1, 1)

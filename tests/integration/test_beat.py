@@ -158,7 +158,7 @@ def test_after_downtime_overdue_targets_are_spread(services: Services) -> None:
 
 
 def test_few_targets_that_waited_for_a_worker_are_polled_at_once(services: Services) -> None:
-    """One batch of them keeps its instants; more are spread."""
+    """One batch of waiting targets keeps its instants; more targets are spread."""
     add_fleet(services, 65)
     run(services)
     long_after = NOW + 3_600_000
@@ -194,7 +194,7 @@ def test_a_pass_over_an_unchanged_fleet_is_one_small_query(services: Services) -
 
 
 def test_a_new_leader_corrects_a_board_whose_clock_was_set_back(services: Services) -> None:
-    """It compares the clock with that of the last leader; no target waits for an hour."""
+    """A new leader compares the clock with that of the last leader; no target waits for an hour."""
     add_fleet(services, 100)
     run(services)
     services.board.claim("", "t", "", {QUEUE: 9}, LIMITS, NOW)

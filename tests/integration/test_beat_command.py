@@ -34,7 +34,7 @@ def wait_for(lock: str, services: Services, process: subprocess.Popen[str]) -> s
 
 
 def test_poller_beat_leads_and_hands_over_at_sigterm(services: Services, tmp_path: Path) -> None:
-    """It is the process itself that leads, not a child; SIGTERM frees the lock and exits with 0."""
+    """The process itself leads, not a child; SIGTERM frees the lock and exits with 0."""
     workdir = tmp_path / "workdir"
     workdir.mkdir()
     process = subprocess.Popen(

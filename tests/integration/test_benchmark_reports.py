@@ -1,4 +1,4 @@
-"""The benchmark of reports runs, and a DSN adds nothing to a poll that could be told from noise."""
+"""The benchmark of reports runs, and a DSN makes no measurable difference to a poll."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_dsn_does_not_make_polls_dearer(tmp_path: Path) -> None:
-    """At a size that takes seconds; the goal itself is for a machine that does nothing else."""
+    """The benchmark runs at a size that takes seconds; the goal itself is for an idle machine."""
     try:
         embedded_server.find_server()
     except errors.ConfigError as error:

@@ -1,4 +1,4 @@
-"""The benchmarks run, at a size that takes seconds, and what they say can be true."""
+"""The benchmarks run at a size that takes seconds, and their figures are plausible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def server() -> None:
-    """The benchmarks start one by themselves, if there is one to start."""
+    """Skip without a Redis server; the benchmarks start their own."""
     from poller import errors
     from poller.cli.up import embedded_server
     from tests.conftest import missing
@@ -58,7 +58,9 @@ def values(document: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.usefixtures("server")
 def test_the_scheduler_section_keeps_a_small_fleet_polled_and_whole(tmp_path: Path) -> None:
-    """Every target is dispatched about once an interval, none is lost or doubled, and RedBeat is the dearer way."""
+    """Every target is dispatched about once an interval, none is lost or doubled, and RedBeat costs
+    more.
+    """
     document = measured(tmp_path, "scheduler")
     found = values(document)
     assert (found["lost"], found["doubled"], found["refused"]) == (0, 0, 0)
@@ -81,7 +83,7 @@ def test_the_scheduler_section_keeps_a_small_fleet_polled_and_whole(tmp_path: Pa
 
 @pytest.mark.usefixtures("server")
 def test_the_rebuild_section_fills_a_board_and_then_finds_nothing_to_do(tmp_path: Path) -> None:
-    """A pass over unchanged targets is one look at each side, however many targets there are."""
+    """A pass over unchanged targets reads each side once, however many targets there are."""
     found = values(measured(tmp_path, "rebuild"))
     assert found["rebuild_per_s"] > 100
     assert found["unchanged_sql"] <= 2
@@ -90,7 +92,9 @@ def test_the_rebuild_section_fills_a_board_and_then_finds_nothing_to_do(tmp_path
 
 
 def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
-    """It refuses to tell figures of rows that are not there; a poll takes little more on disk than its values."""
+    """The section reports figures only if every row is stored; a poll takes little more on disk
+    than its values.
+    """
     found = values(measured(tmp_path, "writing"))
     assert min(found.values()) > 0
     assert found["sqlite_down_bytes"] < 160 * 8 + 200
@@ -98,7 +102,9 @@ def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("server")
 def test_the_cost_section_compares_the_same_polls_and_draws_them(tmp_path: Path) -> None:
-    """All candidates read the same device alike, or there is no figure; what is not installed is not measured."""
+    """Candidates must read the same values from one device; a program that is not installed is not
+    measured.
+    """
     document = measured(tmp_path, "cost")
     found = values(document)
     assert (found["variables"], found["samples"]) == (166, 154)
@@ -129,10 +135,12 @@ def readings(octets: float, status: float) -> ReadingSet:
         ({"octets": 150, "status": 1, "more": 1}, "has in addition"),
     ],
 )
-def test_what_another_reads_must_lie_between_two_polls_of_ours(
+def test_values_of_another_program_must_lie_between_two_polls(
     theirs: dict[str, float], wrong: str
 ) -> None:
-    """Counters go on meanwhile; everything else stands still, and nothing is missing or too much."""
+    """Counters may grow between two polls; other values are equal, and no sample is missing or
+    extra.
+    """
     other = {
         equal.Sample(name, frozenset({("ifIndex", "1")})): value for name, value in theirs.items()
     }
@@ -144,7 +152,7 @@ def test_what_another_reads_must_lie_between_two_polls_of_ours(
 
 
 def test_a_counter_that_wraps_between_two_polls_is_no_difference() -> None:
-    """32 bits of octets last half a minute on a busy port."""
+    """On a busy port a counter of 32 bits wraps every half minute."""
     other = {
         equal.Sample(name, frozenset({("ifIndex", "1")})): value
         for name, value in (("octets", 5), ("status", 1))
@@ -154,10 +162,13 @@ def test_a_counter_that_wraps_between_two_polls_is_no_difference() -> None:
         equal.same_values("the other", other, readings(2**32 - 10, 1), readings(4, 1))
 
 
-def test_the_cpu_of_a_process_holds_its_children() -> None:
-    """Of a prefork worker nearly all is there; a child that has ended stays in the account."""
+def test_the_cpu_of_a_process_includes_its_children() -> None:
+    """CPU of running and ended children counts, as for a prefork worker."""
     burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
-    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}]); print(flush=True); input()"
+    code = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}]);"
+        " print(flush=True); input()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as one:
@@ -176,10 +187,10 @@ def test_the_cpu_of_a_process_holds_its_children() -> None:
         cpu.seconds(one.pid)
 
 
-def test_a_figure_that_was_not_measured_says_so_and_misses_nothing(
+def test_a_figure_that_was_not_measured_misses_no_goal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Its goal is shown, and so is that nobody knows."""
+    """The summary shows the goal, and "not measured" instead of a value."""
     unknown = section.Figure("x", "ratio to the exporter", None, "x", at_least=3)
     missed = section.Figure("y", "ratio to the obvious design", 24.9, "x", at_least=25)
     report.summary(
@@ -208,8 +219,8 @@ def test_a_figure_that_was_not_measured_says_so_and_misses_nothing(
     assert unknown.met is None
 
 
-def test_every_section_can_be_asked_at_every_size() -> None:
-    """`make bench SIZE=small` runs them all."""
+def test_every_section_has_every_size() -> None:
+    """`make bench SIZE=small` runs all sections."""
     assert {frozenset(one.sizes) for one in section.known().values()} == {
         frozenset(("full", "small", "tiny"))
     }
@@ -222,10 +233,10 @@ def test_every_section_can_be_asked_at_every_size() -> None:
         (("--size", "huge"), 'has no size "huge"'),
     ],
 )
-def test_a_wrong_word_is_refused_with_the_right_ones(
+def test_a_wrong_argument_is_refused_with_the_right_ones(
     tmp_path: Path, arguments: tuple[str, ...], expected: str
 ) -> None:
-    """Before anything is started."""
+    """A wrong argument is refused before anything is started."""
     refused = bench(tmp_path, *arguments)
     assert refused.returncode == 2
     assert expected in refused.stderr
@@ -234,7 +245,7 @@ def test_a_wrong_word_is_refused_with_the_right_ones(
 
 
 def test_quantiles_of_counted_milliseconds_are_exact() -> None:
-    """And only the seconds of the window count."""
+    """Quantiles are exact, and include only the seconds of the window."""
     drained = Drained(
         {10: Counter({5: 98}), 11: Counter({7: 1, 900: 1}), 12: Counter({5000: 101})}, refused=0
     )
@@ -246,7 +257,7 @@ def test_quantiles_of_counted_milliseconds_are_exact() -> None:
 
 
 def test_a_goal_is_met_or_missed_at_its_edge() -> None:
-    """At least includes the number, below does not."""
+    """ "At least" and "at most" include the number; "below" does not."""
 
     def met(value: float, **goal: float) -> bool | None:
         return section.Figure("x", "x", value, "", **goal).met
@@ -258,7 +269,9 @@ def test_a_goal_is_met_or_missed_at_its_edge() -> None:
 
 @pytest.mark.usefixtures("server")
 def test_the_snmp_section_compares_before_it_measures(tmp_path: Path) -> None:
-    """A repeat poll by the default engine is the cheapest, and asks for no more than reading everything does."""
+    """A repeat poll by the default engine is the cheapest, with no more requests than a full
+    read.
+    """
     from tests.conftest import missing
 
     if shutil.which("snmpd") is None:
@@ -274,7 +287,9 @@ def test_the_snmp_section_compares_before_it_measures(tmp_path: Path) -> None:
 
 
 def test_the_routeros_section_compares_before_it_measures(tmp_path: Path) -> None:
-    """Everything that mktxp reads is read with fewer commands and less CPU, and the usual families with five."""
+    """The readings of mktxp take fewer commands and less CPU, and the usual families five
+    commands.
+    """
     from benchmarks import mktxp
     from tests.conftest import missing
 

@@ -208,7 +208,7 @@ def test_a_damaged_epoch_does_not_stop_an_election(redis_client: redis.Redis, fi
     "name", ["due:poll.snmp", "inflight", "queues", "spec", "run", "board", "outbox", "leader"]
 )
 def test_a_key_of_another_type_is_set_aside(board: Board, leader: Leadership, name: str) -> None:
-    """Such a key would stop every script; its content comes back from SQL."""
+    """A key of another type would stop every script; its content comes back from SQL."""
     fill(board, leader, 2)
     key = board.keys.prefix + name
     board.redis.delete(key)

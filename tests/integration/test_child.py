@@ -177,7 +177,7 @@ def test_only_the_poll_whose_code_ended_the_process_fails(
 
 @pytest.mark.parametrize("action", ["exit", "spin"])
 def test_processes_of_a_collector_end_with_its_child(run: Run, action: str) -> None:
-    """This holds when the process ends by itself and when it is killed."""
+    """Processes of a collector end when the child ends by itself and when it is killed."""
 
     async def go() -> None:
         supervised = Supervised()
@@ -202,7 +202,9 @@ def processes() -> set[int]:
 def test_a_closed_supervisor_starts_no_process_for_a_waiting_poll(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was quarantined or released in the pause after a crash; no code would end that process."""
+    """A collector was quarantined or released in the pause after a crash; no code would end a new
+    process.
+    """
     monkeypatch.setattr(child_supervisor, "BASE_MS", 300)
 
     async def go() -> None:
@@ -311,7 +313,7 @@ def test_a_fault_in_a_thread_is_blamed_on_the_poll_of_that_thread(run: Run) -> N
 def test_credentials_reach_the_child_by_the_socket_only(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its arguments, its environment and its error texts have no secret."""
+    """Arguments, environment and error texts of the child have no secret."""
     monkeypatch.setenv("POLLER_SECRET_KEY", "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=")
     monkeypatch.setenv("POLLER_REDIS_URL", "redis://:hunter22@127.0.0.1/0")
 
@@ -351,7 +353,7 @@ def test_a_child_that_ends_when_it_is_ready_keeps_no_poll_waiting(run: Run) -> N
 
 
 def test_a_child_does_not_outlive_a_worker_that_is_killed(run: Run, tmp_path: Path) -> None:
-    """This holds even while the collector holds the interpreter."""
+    """A child ends with its killed worker even while the collector holds the interpreter."""
     code = (
         "import asyncio, sys; from tests.integration.test_child import Supervised\n"
         "async def go():\n"

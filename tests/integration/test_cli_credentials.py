@@ -102,7 +102,7 @@ def test_no_command_shows_a_secret_and_no_file_holds_one(cli: Cli, home: Path) -
 
 
 def test_a_new_secret_reaches_the_targets_that_use_it(cli: Cli, home: Path) -> None:
-    """Their version grows, so that workers drop their cached credential."""
+    """The version of each target grows, so that workers drop their cached credential."""
     ok(cli("credential", "add", "c", "--kind", "community", stdin="first"))
     ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c", "--collector", "snmp"))
     engine = sql.create(f"sqlite:///{home}/poller.db")

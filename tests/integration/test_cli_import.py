@@ -252,7 +252,7 @@ def test_many_problems_are_listed_in_groups(cli: Cli, tmp_path: Path) -> None:
         lines[number] = lines[number].replace("60s", f"{number} mins" if number <= 30 else "never")
     (tmp_path / "fleet.csv").write_text("\n".join(lines))
     refused = cli("device", "import", "fleet.csv")
-    told = refused.err.splitlines()[1:]  # the first tells of the new database
+    told = refused.err.splitlines()[1:]  # the first names the new database
     assert (
         told[0] == "error[P202]: fleet.csv: 40 problems of 31 kinds, 20 of which are listed; "
         "nothing was changed"

@@ -76,7 +76,7 @@ def cli(
 def test_a_device_is_all_of_its_targets_and_a_slash_chooses_one(
     cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """This holds for every command that reads targets."""
+    """Every command that reads targets accepts a device, or a device and a target."""
     assert {item["target"] for item in cli(*words, "sw-1", "--json").items} == {"snmp", "extra"}
     assert [item["target"] for item in cli(*words, "sw-1/extra", "--json").items] == ["extra"]
 
@@ -132,7 +132,7 @@ def test_an_impossible_name_is_refused_with_a_hint(
 
 
 def test_events_of_a_removed_device_can_be_listed(cli: Cli) -> None:
-    """Its name occurs in events, so it is no typing error, even if a filter leaves no event."""
+    """A name that occurs in events is no typing error, even if a filter leaves no event."""
     assert [item["message"] for item in cli("events", "--device", "gone", "--json").items] == [
         "old"
     ]

@@ -97,7 +97,7 @@ def test_json(sim: Sim) -> None:
     assert document["traffic"]["retried"] == 0
 
 
-def test_prometheus_text_is_what_an_exporter_would_say(sim: Sim) -> None:
+def test_prometheus_text_has_the_form_of_an_exporter(sim: Sim) -> None:
     done = snmp(sim, "--output", "prometheus", "-o", "modules=if_mib")
     families = {family.name: family for family in text_string_to_metric_families(done.stdout)}
     octets = families["ifHCInOctets"]
@@ -182,7 +182,7 @@ def test_a_silent_device_is_exit_code_1_and_the_error_form(sim: Sim) -> None:
     assert fleet.COMMUNITY not in done.stderr
 
 
-def test_json_says_the_failure_too(sim: Sim) -> None:
+def test_json_contains_the_failure(sim: Sim) -> None:
     done = snmp(sim, "--json", "--timeout", "300ms", device=sim.down)
     assert done.returncode == 1
     assert json.loads(done.stdout)["failures"][0]["error_code"] == "timeout"
@@ -223,7 +223,7 @@ def test_mistakes_are_exit_code_2(words: tuple[str, ...], text: str) -> None:
     assert "not-for-display" not in done.stderr
 
 
-def test_a_missing_secret_says_how_to_give_it() -> None:
+def test_a_missing_secret_hints_how_to_pass_it() -> None:
     done = collect("snmp", "127.0.0.1", stdin="")
     assert done.returncode == 2
     assert "POLLER_COLLECT_SECRET" in done.stderr
@@ -248,8 +248,8 @@ class Bad:
 """
 
 
-def test_a_plugin_that_crashes_in_c_code_says_where(tmp_path: Path) -> None:
-    """The author needs the line, not only the shell's `Segmentation fault`."""
+def test_a_plugin_that_crashes_in_c_code_prints_its_stack(tmp_path: Path) -> None:
+    """The author gets the line of the crash, not only the shell's `Segmentation fault`."""
     (tmp_path / "bad_plugin.py").write_text(PLUGIN)
     about = tmp_path / "bad_plugin-1.0.dist-info"
     about.mkdir()

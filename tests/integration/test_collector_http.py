@@ -60,7 +60,7 @@ def ask(script: Script, credential: Credential | None = None, **options: Any) ->
 
 
 def values(outcome: Outcome) -> dict[str, float]:
-    """By name; phases by their own."""
+    """Return the readings by name; phases by the name of the phase."""
     assert outcome.readings is not None, outcome
     return {dict(each.labels).get("phase", each.name): each.value for each in outcome.readings}
 
@@ -95,7 +95,7 @@ def test_the_request_that_is_sent() -> None:
 @pytest.mark.parametrize(
     ("status", "expect", "up"), [(404, "200-399", 0), (404, "404", 1), (301, "200-399", 1)]
 )
-def test_a_status_is_what_it_should_be_or_not(status: int, expect: str, up: int) -> None:
+def test_an_unexpected_status_is_a_finding(status: int, expect: str, up: int) -> None:
     """An unexpected status is a failed poll with readings."""
     outcome = ask(saying(f"HTTP/1.1 {status} X"), expect=expect)
     assert (values(outcome)["http_up"], values(outcome)["http_status"]) == (up, status)
@@ -236,7 +236,7 @@ def test_logging_in(credential: Credential, options: dict[str, Any], header: byt
 def test_a_secret_is_in_no_message_and_no_log(
     script: Script, auth: str, code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not even when the server sends it back."""
+    """A secret stays out of messages and logs, even when the server sends it back."""
     caplog.set_level(logging.DEBUG)
     outcome = ask(script, Token.from_text("hunter22-secret"), auth=auth, redirects=1)
     assert outcome.result is Result.FAILED
@@ -311,7 +311,7 @@ def test_a_redirection_to_nowhere(to: str) -> None:
 
 
 def test_a_secret_is_sent_to_its_origin_only() -> None:
-    """A redirection leads to another server: that one gets the question without it."""
+    """After a redirection to another server the request carries no secret."""
     with (
         serving(saying(OK)) as other,
         serving(redirecting(f"http://127.0.0.1:{other.port}/")) as first,
@@ -323,7 +323,7 @@ def test_a_secret_is_sent_to_its_origin_only() -> None:
 
 
 def drip(piece: bytes, first: bytes = b"", pause_s: float = 0.0) -> Script:
-    """Never ends."""
+    """Send a response that never ends."""
 
     def script(_: bytes, connection: socket.socket) -> None:
         with suppress(OSError):
@@ -405,8 +405,8 @@ def test_a_server_without_tls_is_unwell_for_https() -> None:
     assert "the TLS handshake" in outcome.message
 
 
-def test_nothing_is_left_open() -> None:
-    """Whatever the server did."""
+def test_no_connection_is_left_open() -> None:
+    """No connection stays open, whatever the server did."""
     import os
 
     before = len(os.listdir("/proc/self/fd"))
@@ -419,7 +419,7 @@ def test_nothing_is_left_open() -> None:
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
-def test_of_several_addresses_a_silent_one_does_not_keep_us_from_the_next(
+def test_a_silent_address_does_not_block_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The queue of the first address is full, so that it drops packets."""

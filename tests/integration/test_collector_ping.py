@@ -25,7 +25,7 @@ FEW = {"count": 3, "interval": 0.01, "timeout": 0.3}
 
 
 def ping(address: str, timeout_s: float = 5.0, **options: Any) -> Outcome:
-    """One poll, closed as a worker closes it."""
+    """Run one poll and close the collector as a worker does."""
 
     async def poll() -> Outcome:
         collector = PingCollector()
@@ -57,8 +57,8 @@ def allow_everybody() -> None:
     "address", ["127.0.0.1", "127.1.2.3", "::1", "0:0:0:0:0:0:0:1", "localhost"]
 )
 @pytest.mark.parametrize("privileged", [False, True])
-def test_a_device_that_is_there(address: str, privileged: bool) -> None:
-    """By the socket that needs no privilege where the system allows that, else by a raw one."""
+def test_a_device_that_responds_is_up(address: str, privileged: bool) -> None:
+    """An unprivileged socket is used where the system allows it, else a raw socket."""
 
     def work() -> Outcome:
         if not privileged:
@@ -87,8 +87,8 @@ def test_a_device_that_is_there(address: str, privileged: bool) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 @pytest.mark.parametrize("privileged", [False, True])
-def test_a_silent_device_is_down_and_the_readings_say_so(address: str, privileged: bool) -> None:
-    """In the time that its questions take, and without work."""
+def test_a_silent_device_is_down_with_readings(address: str, privileged: bool) -> None:
+    """A ping of a silent device ends after its time-outs and takes hardly any CPU."""
 
     def work() -> tuple[Outcome, float, float]:
         if not privileged:
@@ -109,8 +109,8 @@ def test_a_silent_device_is_down_and_the_readings_say_so(address: str, privilege
     assert busy_s < 0.2
 
 
-def test_the_deadline_counts_for_more_than_the_options() -> None:
-    """All questions are asked, and those without an answer until then are lost."""
+def test_the_deadline_overrides_the_options() -> None:
+    """All requests are sent, and those without a response at the deadline are lost."""
 
     def work() -> tuple[Outcome, float]:
         sysctl("net.ipv4.icmp_echo_ignore_all", "1")
@@ -126,7 +126,7 @@ def test_the_deadline_counts_for_more_than_the_options() -> None:
 
 
 @pytest.mark.parametrize("privileged", [False, True])
-def test_a_router_that_cannot_deliver_is_believed_and_named(privileged: bool) -> None:
+def test_the_error_of_a_router_is_reported_with_its_address(privileged: bool) -> None:
     """The neighbour does not exist: this host reports it, as a router on the path would."""
 
     def work() -> tuple[Outcome, float]:
@@ -185,7 +185,7 @@ def test_two_thousand_devices_share_one_socket(loop: Any) -> None:
     outcomes, opened = alone(work)
     assert [outcome for outcome in outcomes if outcome.result is not Result.OK] == []
     assert {values(outcome)["ping_loss_ratio"] for outcome in outcomes} == {0}
-    assert opened <= 2  # the socket, and what the loop watches in its place
+    assert opened <= 2  # the socket, and its epoll that the loop watches
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])

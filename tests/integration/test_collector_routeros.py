@@ -86,7 +86,7 @@ def test_a_family_with_an_interval_of_its_own_keeps_out_of_the_polls_in_between(
     ]
 
 
-def test_it_says_how_many_sentences_it_sent() -> None:
+def test_a_poll_counts_its_sent_sentences() -> None:
     async def run() -> int | None:
         async with scripted(healthy) as script:
             both = {"port": script.port, "families": "resource,interfaces"}
@@ -150,7 +150,7 @@ def test_a_router_that_asks_for_proofs_without_end_is_left(challenge: bytes, cod
         (b"", "unreachable"),
     ],
 )
-def test_a_refused_login_says_why_and_nothing_secret(
+def test_a_refused_login_has_the_reason_and_no_secret(
     said: list[Sentence] | bytes, code: str
 ) -> None:
     """The router rejects the user, repeats the password, or has a failure of its own."""
@@ -181,7 +181,7 @@ def test_a_router_that_forgets_the_login_at_once_is_not_retried() -> None:
     assert len(heard) == 2
 
 
-def test_a_password_that_is_no_text_is_refused_without_a_word_of_it() -> None:
+def test_a_password_that_is_no_text_is_refused_and_not_shown() -> None:
     odd = Login(username="admin", password="s3cret-\ud800")
     result = asyncio.run(_polled_with(odd))
     assert result.error_code == "auth_failed"
@@ -195,7 +195,7 @@ async def _polled_with(credential: Login) -> Outcome:
         ).outcome
 
 
-# What a router may say
+# Replies of a router
 
 
 NO_SUCH = [
@@ -274,8 +274,10 @@ def test_a_trap_of_any_shape_ends_its_command_and_no_other(trap: list[Sentence],
         (None, "timeout"),
     ],
 )
-def test_what_a_router_may_say_instead(said: list[Sentence] | bytes | None, code: str) -> None:
-    """Rubbish, another tag, a closed connection, silence: to a menu, after a good login."""
+def test_a_wrong_reply_to_a_menu_is_a_partial_poll(
+    said: list[Sentence] | bytes | None, code: str
+) -> None:
+    """After a good login a menu gets rubbish, another tag, a closed connection or silence."""
     result, _ = poll(
         lambda sentence: said if sentence[0].startswith(b"/interface") else healthy(sentence),
         timeout_s=0.5,
@@ -285,10 +287,10 @@ def test_what_a_router_may_say_instead(said: list[Sentence] | bytes | None, code
 
 
 @pytest.mark.parametrize("said", [None, [[b"!trap", b"=message=not enough permissions (9)"], DONE]])
-def test_what_is_remembered_does_not_make_a_failed_poll_a_partial_one(
+def test_cached_series_do_not_make_a_failed_poll_partial(
     said: list[Sentence] | None,
 ) -> None:
-    """A router that fell silent, or took our rights away, after a good poll."""
+    """A router falls silent, or revokes the permissions of the login, after a good poll."""
 
     async def run() -> list[Result]:
         memory: dict[str, object] = {}
@@ -329,7 +331,7 @@ def test_the_answer_to_another_command_is_not_taken() -> None:
     assert not [labels for _, labels in by_series(result) if ("name", "wrong") in labels]
 
 
-def test_silence_ends_with_the_poll_and_says_where() -> None:
+def test_silence_ends_with_the_poll_and_names_the_step() -> None:
     started = time.monotonic()
     result, _ = poll(lambda sentence: None, timeout_s=0.3)
     assert time.monotonic() - started < 1.5
@@ -343,7 +345,7 @@ def test_a_closed_port_is_unreachable() -> None:
     assert "127.0.0.1 port 1 refused the connection" in result.message
 
 
-def test_without_a_login_it_says_what_it_needs() -> None:
+def test_a_missing_login_is_named() -> None:
     assert "kind login" in outcome(RouterOsCollector(), "127.0.0.1", None).message
 
 

@@ -377,4 +377,4 @@ def test_many_parallel_polls_leave_no_socket(snmpd: Snmpd) -> None:
     before = open_files()
     results = asyncio.run(run())
     assert [result.result for result in results] == [Result.OK, Result.FAILED] * 100
-    assert open_files() <= before  # fewer: what earlier tests left was collected meanwhile
+    assert open_files() <= before  # fewer if garbage of earlier tests was collected

@@ -58,7 +58,7 @@ def published(services: Services, living: list[Worker]) -> None:
 def test_batches_of_an_expensive_collector_are_smaller_by_its_cost(
     services: Services, sent: list[tuple[str, int]]
 ) -> None:
-    """As many batches wait as of any collector, so fewer polls are in flight."""
+    """The number of waiting batches is that of any collector, so fewer polls are in flight."""
     published(services, [worker(olt=8.0)])
     assert (
         sent == [("poll.snmp", 64)] * 3 + [("poll.olt", 8)] * 3

@@ -30,7 +30,7 @@ ROOM = ClaimLimits(targets=10, batch_size=64, lease_ms=30_000)
 
 @pytest.fixture
 def services(services: Services) -> Services:
-    """One target on the board; the dead worker had started it."""
+    """Services with one target on the board, which the dead worker had started."""
     target = TargetDraft("t", "snmp", {}, interval_ms=60_000, timeout_ms=1_000)
     devices.add(services.engine, DeviceDraft("router", "127.0.0.1"), [target])
     services.board.place("", [(TargetSpec(1, 1, QUEUE, 60_000, 1_000), 1)], 1)

@@ -167,7 +167,9 @@ def test_a_round_costs_one_statement_however_many_letters_it_makes(
 def test_letters_wait_for_a_database_that_is_down(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are spooled like rows of the ledger, and written in order when the database is up."""
+    """Dead letters are spooled like rows of the ledger, and written in order when the database is
+    up.
+    """
     ids = world.add(2)
     world.poll(ids)
 

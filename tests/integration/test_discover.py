@@ -119,8 +119,8 @@ def test_mistakes_are_refused_by_name(cli: Cli, words: list[str], text: str) -> 
     assert text in answer.err
 
 
-def test_collectors_without_a_login_are_asked_without_one(cli: Cli, agent: Sim) -> None:
-    """An address that answers a ping is worth a target; given options are part of it."""
+def test_collectors_without_a_login_discover_without_one(cli: Cli, agent: Sim) -> None:
+    """An address that responds to a ping is worth a target; given options are part of it."""
     found = ok(
         cli("discover", agent.address, "--collector", "ping", "-o", "count=2", "--json")
     ).json

@@ -27,7 +27,7 @@ from poller.state.cluster import overview_reader, worker_registry
 from poller.state.cluster.leader_lock import Leadership
 from tests.acceptance.valkey import Valkey
 from tests.conftest import wait_until
-from tests.integration.happenings import DOWN, away, in_stream, recorded
+from tests.integration.happenings import DOWN, in_stream, recorded, without_redis
 
 
 def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
@@ -69,7 +69,7 @@ def test_a_whole_round_is_one_round_trip(
 
 def test_emit_never_raises(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Redis, or with data that cannot be stored, the log has the event and the failure."""
-    silent = away(services, monkeypatch)
+    silent = without_redis(services, monkeypatch)
     loop: dict[str, object] = {}
     loop["self"] = loop
     with structlog.testing.capture_logs() as lines:
@@ -114,7 +114,7 @@ def test_no_secret_gets_into_the_stream(services: Services) -> None:
 
 
 def test_the_stream_is_bounded(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its length is about that of the setting; the server trims whole nodes."""
+    """The length of the stream is about that of the setting; the server trims whole nodes."""
     monkeypatch.setenv("POLLER_EVENTS_LENGTH", "200")
     small = Services(Settings())
     for _ in range(20):

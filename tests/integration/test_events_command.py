@@ -22,7 +22,7 @@ from poller.cli import main
 from poller.domain.record.event_kinds import Kind
 from poller.settings import Settings
 from tests.acceptance.valkey import Valkey
-from tests.integration.happenings import DOWN, away
+from tests.integration.happenings import DOWN, without_redis
 
 
 def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -63,7 +63,7 @@ def test_without_redis_the_events_in_sql_are_shown(
     """A note says that the newest events may be missing."""
     event_publisher.emit(services, [DOWN])
     event_recorder.copy(services)
-    away(services, monkeypatch)
+    without_redis(services, monkeypatch)
     bootstrap.services.cache_clear()
     code, out, err = cli(capsys)
     assert (code, "sw1 is down" in out) == (0, True)
@@ -145,7 +145,7 @@ def test_following_without_a_server_is_an_error(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mistyped address must not wait for ever."""
-    away(services, monkeypatch)
+    without_redis(services, monkeypatch)
     bootstrap.services.cache_clear()
     code, _, err = cli(capsys, "--follow")
     assert (code, "error[P301]" in err) == (5, True)

@@ -40,7 +40,7 @@ def test_a_lock_without_an_end_is_taken_over(redis_client: redis.Redis) -> None:
 
 
 def test_a_lock_of_another_program_is_respected(redis_client: redis.Redis) -> None:
-    """It is not taken over before its end."""
+    """A foreign lock is not taken over before its end."""
     ours = Leadership(redis_client, Keys(), 4_000)
     ours.take()
     redis_client.set(Keys().lock, "another program", px=3_600_000)

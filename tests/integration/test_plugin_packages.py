@@ -1,4 +1,6 @@
-"""Plugins as their authors have them: what `poller plugin new` writes and what the page shows really works."""
+"""Plugins as their authors have them: the output of `poller plugin new` and the files of the page
+work.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ PYTEST = ("-m", "pytest", "-v", "-p", "no:cacheprovider", "--override-ini=addopt
 
 
 class Desk:
-    """Three packages of their authors, installed, and what their tests said."""
+    """Three installed packages, and the results of their tests."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -48,7 +50,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 
 def shown_files(section: str) -> dict[str, str]:
-    """The files that a section of the page shows, by the path in their first line."""
+    """Return the files that a section of the page shows, by the path in their first line."""
     text = PAGE.read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"```\w+\n# ([\w./-]+)\n(.*?)```", text, re.DOTALL)
     assert blocks, section
@@ -62,7 +64,7 @@ def write(directory: Path, files: dict[str, str]) -> None:
 
 
 def test_a_new_plugin_installs_passes_conformance_and_polls_without_an_edit(desk: Desk) -> None:
-    """As its README says."""
+    """A new plugin works as its README describes."""
     assert desk.passed("TestDemo") >= 13
     assert "poller-demo 0.1.0" in desk.poller("collectors", "demo")
     router = next(
@@ -76,7 +78,7 @@ def test_a_new_plugin_installs_passes_conformance_and_polls_without_an_edit(desk
 
 
 def test_the_documented_collector_is_complete(desk: Desk) -> None:
-    """Its three files, as they stand on the page: installed, tested and listed."""
+    """The three files of the page can be installed, tested and listed."""
     assert desk.passed("TestOlt") >= 14
     [item] = json.loads(desk.poller("collectors", "olt", "--json"))["items"]
     assert [option["name"] for option in item["options"]] == ["port", "slots"]
@@ -84,7 +86,7 @@ def test_the_documented_collector_is_complete(desk: Desk) -> None:
 
 
 def test_the_documented_sink_is_complete(desk: Desk) -> None:
-    """Its three files, as they stand on the page: installed, tested and listed."""
+    """The three files of the page can be installed, tested and listed."""
     assert desk.passed("TestFiles") == 4
     listed = json.loads(desk.poller("sinks", "--json"))
     assert {item["name"]: item["used"] for item in listed["items"]} == {
@@ -94,7 +96,7 @@ def test_the_documented_sink_is_complete(desk: Desk) -> None:
     }
 
 
-def test_the_page_tells_every_check() -> None:
-    """By name."""
+def test_the_page_names_every_check() -> None:
+    """Every check of the conformance suite is on the page."""
     text = PAGE.read_text()
     assert [check.__name__ for check in CHECKS if f"`{check.__name__}`" not in text] == []

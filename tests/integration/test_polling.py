@@ -73,7 +73,7 @@ def test_a_finding_is_stored_published_and_polled_at_every_slot(world: World) ->
     """
     [one] = world.add("down")
     for number in range(4):
-        world.again([one], f"t{number}")
+        world.poll_now([one], f"t{number}")
         assert world.outcomes()[one] == (Result.FAILED, "down")
         now_ms = int(world.services.redis.time()[0]) * 1000
         assert world.due_ms(one) <= now_ms + 61_000
@@ -81,7 +81,7 @@ def test_a_finding_is_stored_published_and_polled_at_every_slot(world: World) ->
     assert list(stored.readings.values) == [1.0]
     assert world.board.statuses([one])[one].state is State.FAILING
     world.collector.recovered = True
-    world.again([one], "t4")
+    world.poll_now([one], "t4")
     after = world.board.statuses([one])[one]
     assert (after.state, after.breaker.trips) == (State.OK, 0)
     happened = event_stream.after(
@@ -253,11 +253,11 @@ def test_while_sql_is_away_cached_targets_are_polled(
 ) -> None:
     """Only the target of the batch that would have to be read waits."""
     ids = world.add("answer", "answer", "answer")
-    world.again(ids, "t")
+    world.poll_now(ids, "t")
     del world.poller._parts.targets._cached[ids[0]]
     world.collector.addresses.clear()
     monkeypatch.setattr(inventory_feed, "poll_targets", _refuse)
-    world.again(ids, "u")
+    world.poll_now(ids, "u")
     assert sorted(world.collector.addresses) == ["127.0.0.2", "127.0.0.3"]
     assert world.sound(ids)
     assert _waits_for_sql(world, ids[0])
@@ -287,21 +287,23 @@ def test_a_hand_back_that_fails_is_repeated(world: World, monkeypatch: pytest.Mo
 def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its targets are neither polled nor refused; a batch of such targets only is our own error."""
+    """Targets of an unreadable credential are neither polled nor refused; a batch of such targets
+    only is our own error.
+    """
     ids = _with_credentials(world, monkeypatch)
-    world.again(ids, "t")
+    world.poll_now(ids, "t")
     assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
     del world.poller._parts.credentials._entries[1]
     world.collector.addresses.clear()
     monkeypatch.setattr(inventory_feed, "credentials", _refuse)
-    world.again(ids, "u")
+    world.poll_now(ids, "u")
     assert world.collector.addresses == ["127.0.0.2"]
     assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
     assert world.sound(ids)
     assert _waits_for_sql(world, ids[0])
     world.poller._parts.credentials._entries.clear()
     with pytest.raises(errors.StoreUnavailable):
-        world.again(ids, "v")
+        world.poll_now(ids, "v")
     assert all(_waits_for_sql(world, target_id) for target_id in ids)
 
 

@@ -38,7 +38,7 @@ ROOM = ClaimLimits(targets=10, batch_size=64, lease_ms=30_000)
 def services(
     home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> Services:
-    """One snmp target on the board; no device answers at its address."""
+    """Services with one snmp target on the board; no device responds at its address."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     monkeypatch.setenv("POLLER_RETRY_TRIES", "0")
     bootstrap_services.cache_clear()
@@ -75,7 +75,7 @@ def kinds(services: Services) -> list[Kind]:
     return kinds
 
 
-def test_a_release_requeues_what_was_refused_a_moment_before(
+def test_a_release_requeues_targets_refused_a_moment_before(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that is refused during the release must not stay a dead letter."""

@@ -1,4 +1,4 @@
-"""Recorded replies: what a device said is written down without its secrets, and said again."""
+"""Recorded replies: the replies of a device are recorded without its secrets, and replayed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def read(port: int) -> Outcome:
     return asyncio.run(testing.collect(plugin_zoo.Good(), "127.0.0.1", secret, 2.0, port=port))
 
 
-def test_a_conversation_is_said_again_turn_by_turn(tmp_path: Path) -> None:
-    """As often as it is asked, and the device is gone by then; the password is in no file."""
+def test_a_conversation_is_replayed_turn_by_turn(tmp_path: Path) -> None:
+    """A replay needs no device and works any number of times; the password is in no file."""
     path = tmp_path / "good.json"
     with plugin_zoo.device() as device:
         with recorded.recording(
@@ -52,7 +52,9 @@ def test_a_conversation_is_said_again_turn_by_turn(tmp_path: Path) -> None:
 
 
 def test_a_router_is_recorded_and_replayed(tmp_path: Path) -> None:
-    """Binary words, hundreds of them, and a login: our own collector reads the same numbers."""
+    """The collector reads the same numbers from a replay of a login and hundreds of binary
+    words.
+    """
     router = next(
         d for d in fleet.devices(20) if d.protocol is Protocol.ROUTEROS and d.fault is Fault.NONE
     )
@@ -73,7 +75,7 @@ def test_a_router_is_recorded_and_replayed(tmp_path: Path) -> None:
 
 
 def test_datagrams_are_answered_with_the_number_of_the_request(tmp_path: Path) -> None:
-    """`adjust` puts it in: SNMP's stands at the same place of request and answer."""
+    """`adjust` puts the request id into the response; SNMP has it at the same place in both."""
     agent = next(
         d for d in fleet.devices(20) if d.protocol is Protocol.SNMP and d.fault is Fault.NONE
     )
@@ -101,7 +103,9 @@ def test_datagrams_are_answered_with_the_number_of_the_request(tmp_path: Path) -
 
 
 def _request_id(message: bytes) -> bytes:
-    """Behind version, community and the head of the PDU: an INTEGER with its length."""
+    """Return the position of the request id: an INTEGER behind version, community and the head of
+    the PDU.
+    """
     at = message.index(fleet.COMMUNITY.encode()) + len(fleet.COMMUNITY)
     at += 2 if message[at + 1] < 0x80 else 2 + (message[at + 1] & 0x7F)
     return message[at : at + 2 + message[at + 1]]
@@ -143,7 +147,9 @@ def get(port: int, path: str) -> dict[str, object]:
 
 
 def test_http_is_answered_by_method_and_path_in_any_order(tmp_path: Path) -> None:
-    """Answers to the same request come in their order; headers, which hold tokens, are not kept."""
+    """Responses to equal requests come in their order; headers, which hold tokens, are not
+    recorded.
+    """
     path = tmp_path / "api.json"
     with web_api() as there, recorded.recording(path, "127.0.0.1", there) as port:
         said = [get(port, "/nodes"), get(port, "/guests"), get(port, "/nodes")]
@@ -162,7 +168,7 @@ def test_http_is_answered_by_method_and_path_in_any_order(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"protocol": "tcp"}', '{"protocol": "tcp", "conversations": [[1]]}']
 )
-def test_what_is_no_recording_is_refused_by_name(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_recording_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "odd.json"
     path.write_text(text)
     with pytest.raises(errors.InvalidInput, match="is not a recording"), recorded.replayed(path):

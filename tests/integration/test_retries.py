@@ -77,16 +77,16 @@ def test_a_target_that_keeps_failing_is_left_alone_and_recovers(world: World) ->
     world.poller.poll("t", ids)
     for number in range(4):
         assert world.services.redis.zcard(world.services.keys.urgent(QUEUE)) == 0
-        world.again(ids, f"t{number}")
+        world.poll_now(ids, f"t{number}")
     opened = world.board.statuses(ids)[ids[0]]
     assert (opened.failures, opened.breaker.trips) == (5, 1)
     assert 27_000 <= world.due_ms(ids[0]) - opened.finished_ms <= 40_000
     world.retrying(2)
-    world.again(ids, "probe")
+    world.poll_now(ids, "probe")
     waited = world.board.statuses(ids)[ids[0]]
     assert (waited.failures, waited.breaker.trips, world.in_flight()) == (6, 2, 0)
     world.collector.recovered = True
-    world.again(ids, "good")
+    world.poll_now(ids, "good")
     healed = world.board.statuses(ids)[ids[0]]
     assert (healed.failures, healed.breaker.trips, healed.code) == (0, 0, "")
     assert world.services.redis.zscore(world.services.keys.due(QUEUE), str(ids[0])) is not None
@@ -94,7 +94,7 @@ def test_a_target_that_keeps_failing_is_left_alone_and_recovers(world: World) ->
     assert (totals["breaker_opened"], totals["breaker_closed"]) == ("1", "1")
 
 
-def test_what_cannot_be_polled_is_parked_and_tried_slowly(world: World) -> None:
+def test_a_target_that_cannot_be_polled_is_parked_and_retried_slowly(world: World) -> None:
     """A parked target is in no queue; after a success it is an ordinary target again."""
     ids = world.add("answer")
     with world.services.engine.begin() as conn:
@@ -111,5 +111,5 @@ def test_what_cannot_be_polled_is_parked_and_tried_slowly(world: World) -> None:
     with world.services.engine.begin() as conn:
         conn.execute(targets_table.update().values(options={"do": "answer"}, version=9))
     world.board.place("", [(TargetSpec(ids[0], 9, QUEUE, 60_000, 2_000), 1)], 9)
-    world.again(ids, "u")
+    world.poll_now(ids, "u")
     assert world.board.statuses(ids)[ids[0]].parked_ms == 0

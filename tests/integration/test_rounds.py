@@ -70,7 +70,7 @@ def test_one_round_when_all_answer(runtime: PollLoop) -> None:
 
 
 def test_fast_targets_do_not_wait_for_a_silent_one(runtime: PollLoop) -> None:
-    """Their round ends within a second, before the time-out of the silent target."""
+    """The round of fast targets ends within a second, before the time-out of the silent target."""
     first, last = rounds(runtime, *[0.02] * 63, 1.5)
     assert first[1] == list(range(63))
     assert first[0] < 0.5

@@ -72,8 +72,8 @@ def test_a_call_sends_attributes_and_query_words_and_gives_every_row_as_text() -
     with_router(healthy, work)
 
 
-def test_what_comes_with_the_end_is_a_row() -> None:
-    """One example is the number of count-only."""
+def test_data_of_the_last_sentence_is_a_row() -> None:
+    """The number of count-only comes with the last sentence."""
 
     async def work(router: api_client.ApiClient, script: Script) -> None:
         assert await router.call("/ip/route/print", **{"count-only": ""}) == [{"ret": "12"}]
@@ -194,7 +194,7 @@ def test_an_idle_connection_is_watched_by_the_system(loop: Callable[..., None]) 
 
 
 def _keepalive(number: int, port: int) -> bool:
-    """Is this file our end of a connection to that port, and kept alive?"""
+    """Return whether this file is our end of a connection to that port, with keepalive."""
     try:
         sock = socket.socket(fileno=os.dup(number))
     except OSError:
@@ -229,8 +229,8 @@ SPEECHES: list[Answer] = [
 
 
 @LOOPS
-def test_no_socket_is_left_whatever_the_router_says(loop: Callable[..., None]) -> None:
-    """No end keeps a socket: success, silence, garbage, half a reply, a trap, a fatal end."""
+def test_no_socket_is_left_whatever_the_router_sends(loop: Callable[..., None]) -> None:
+    """No socket stays open after success, silence, garbage, half a reply, a trap or a fatal end."""
 
     async def run() -> None:
         before = -1
@@ -248,7 +248,7 @@ def test_no_socket_is_left_whatever_the_router_says(loop: Callable[..., None]) -
 
 @LOOPS
 def test_no_socket_is_left_by_polls_that_are_cancelled(loop: Callable[..., None]) -> None:
-    """At any moment between the connection and the last row."""
+    """A poll can be cancelled at any moment between the connection and the last row."""
 
     async def run() -> None:
         dice = random.Random(7)
@@ -285,7 +285,7 @@ def test_no_socket_is_left_by_polls_that_are_cancelled(loop: Callable[..., None]
 def test_no_socket_is_left_by_a_tls_handshake_that_fails(
     loop: Callable[..., None], said: bytes | None, code: str
 ) -> None:
-    """The peer hangs up, sends an alert, speaks another protocol, or stays silent."""
+    """The peer hangs up, sends an alert, uses another protocol, or stays silent."""
 
     async def run() -> None:
         ended = asyncio.Event()
@@ -317,7 +317,7 @@ def test_no_socket_is_left_by_a_tls_handshake_that_fails(
 
 @LOOPS
 def test_a_worker_that_stops_leaves_no_session(loop: Callable[..., None]) -> None:
-    """One idle session and one in the middle of a poll."""
+    """A stopping worker closes an idle session and one in the middle of a poll."""
 
     async def run() -> None:
         pool, collector = Sessions(), RouterOsCollector()
@@ -346,8 +346,8 @@ def test_a_worker_that_stops_leaves_no_session(loop: Callable[..., None]) -> Non
     loop(run())
 
 
-def test_the_tls_end_closes_politely() -> None:
-    """Both sides close a good session, without a wait for a peer that does not."""
+def test_both_ends_close_a_tls_session() -> None:
+    """Both sides close a good session; the client does not wait for a peer that does not close."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("AECDH:@SECLEVEL=0")

@@ -45,7 +45,7 @@ COLLECTOR = RouterOsCollector()
 async def poll(
     pool: Sessions, address: str, port: int, timeout_s: float = 5, **more: Any
 ) -> Outcome:
-    """As a worker does it."""
+    """Run one poll as a worker does."""
     chosen = {"port": port, "families": "resource,interfaces", **more.get("options", {})}
     options = COLLECTOR.Options.model_validate(chosen)
     deadline = asyncio.get_running_loop().time() + timeout_s
@@ -106,7 +106,7 @@ def test_sessions_are_replaced_at_their_age_and_for_another_secret() -> None:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """Ends a connection as a machine does that no longer knows it."""
+    """End a connection as a machine does that no longer knows it."""
     writer.get_extra_info("socket").setsockopt(
         socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
     )
@@ -154,7 +154,7 @@ class Moody:
             writer.close()
         elif mood == "r":
             writer.transport.abort()
-        elif mood == "b":  # boots: what had a connection gets a reset, when it was idle already
+        elif mood == "b":  # boots: the connection, idle by then, gets a reset
             asyncio.get_running_loop().call_later(0.003, reset, writer)
         elif mood == "f":
             writer.write(encode(b"!fatal", b"idle for too long"))
@@ -182,7 +182,7 @@ async def moody(
 
 
 def values(result: Outcome) -> list[float]:
-    """The numbers of the requests that were answered."""
+    """Return the numbers of the requests that were answered."""
     found = by_series(result) if result.readings else {}
     wanted = ("routeros_system_uptime", "routeros_interface_rx_byte")
     return [value for name in wanted for (metric, _), value in found.items() if metric == name]
@@ -249,7 +249,7 @@ def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(
 
 
 def test_a_router_that_hangs_up_in_its_reply_is_not_retried() -> None:
-    """Something was read: that is an error of this poll, and the next one logs in anew."""
+    """A poll that has read something fails with the connection, and the next poll logs in anew."""
 
     async def run() -> None:
         async with moody(0, "oh") as (router, port):
@@ -287,7 +287,7 @@ def test_a_refused_command_does_not_cost_the_session() -> None:
 
 
 def test_a_rotated_password_is_used_at_the_next_poll() -> None:
-    """Even though the session of the old one is still good."""
+    """A new password replaces a session of the old one that still works."""
 
     async def run() -> None:
         async with scripted(healthy) as router:
@@ -305,7 +305,7 @@ def test_a_rotated_password_is_used_at_the_next_poll() -> None:
 
 
 def test_targets_of_one_device_take_turns_on_its_session() -> None:
-    """Never two commands under way: a small router has few threads for them."""
+    """Two commands never run at the same time: a small router has few threads for them."""
     under_way, most = 0, 0
 
     async def run() -> None:

@@ -32,7 +32,7 @@ from poller.collectors.routeros import RouterOsCollector
 
 @dataclass(frozen=True)
 class Certificate:
-    """A self-signed one, with its key in the same file."""
+    """A self-signed certificate, with its key in the same file."""
 
     pem: Path
     sha256: str
@@ -80,7 +80,7 @@ def by_name(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 
 def without_certificate() -> ssl.SSLContext:
-    """RouterOS' api-ssl as it comes: anonymous Diffie-Hellman."""
+    """The default api-ssl of RouterOS: anonymous Diffie-Hellman."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("AECDH:@SECLEVEL=0")
@@ -112,7 +112,9 @@ def test_the_certificate_must_be_for_the_address_that_is_polled(by_name: Certifi
 
 
 @pytest.mark.parametrize(("name", "good"), [("core.example", True), ("edge.example", False)])
-def test_or_for_the_name_that_was_given(name: str, good: bool, by_name: Certificate) -> None:
+def test_the_certificate_may_be_for_the_given_name(
+    name: str, good: bool, by_name: Certificate
+) -> None:
     result, heard = poll(
         healthy, served=by_name.server(), tls=True, ca_file=str(by_name.pem), server_name=name
     )
@@ -186,15 +188,15 @@ def test_a_router_without_a_certificate_needs_insecure() -> None:
         ({"tls": True, "fingerprint": "ab" * 20}, "SHA-1"),
     ],
 )
-def test_what_makes_no_sense_is_refused_when_the_target_is_saved(
+def test_contradictory_options_are_refused_when_the_target_is_saved(
     options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):
         RouterOsCollector.Options.model_validate(options)
 
 
-def test_a_ca_file_that_is_none_is_refused_when_saved_and_named_when_polled(tmp_path: Path) -> None:
-    """Not the router's fault, and nothing was sent to it."""
+def test_an_invalid_ca_file_is_refused_when_saved_and_named_when_polled(tmp_path: Path) -> None:
+    """An invalid CA file is not the router's fault, and nothing is sent to the router."""
     broken = tmp_path / "none.pem"
     for text in (None, "no certificate"):
         if text is not None:
@@ -224,7 +226,7 @@ def test_a_ca_file_that_was_replaced_counts_at_the_next_login(
     assert result.result is Result.OK, result.message
 
 
-def test_plain_spoken_to_a_tls_port_is_an_error_not_a_hang(by_address: Certificate) -> None:
+def test_plain_text_to_a_tls_port_is_an_error_not_a_hang(by_address: Certificate) -> None:
     result, _ = poll(healthy, served=by_address.server(), timeout_s=2)
     assert result.result is Result.FAILED
     assert result.error_code != "timeout"

@@ -1,4 +1,4 @@
-"""One family that is refused, slow or without end: what becomes of the poll, and of the others."""
+"""One family is refused, slow or without end: the result of the poll and of the other families."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFUSED: list[Sentence] = [[b"!trap", b"=message=not enough permissions (9)"], D
 
 
 async def polls(script: Script, times: int, timeout_s: float = 5, **options: Any) -> list[Outcome]:
-    """Polls that remember the ones before."""
+    """Run polls that share one memory."""
     memory: dict[str, Any] = {}
     ask = {"port": script.port, "timeout_s": timeout_s, "memory": memory, **options}
     return [
@@ -57,7 +57,7 @@ def guarded(sentence: Sentence) -> list[Sentence]:
 
 
 def test_a_refusal_when_nothing_else_is_due_is_no_failed_login() -> None:
-    """Routes are read every five minutes: the second poll asks for the certificates alone."""
+    """Routes are read every five minutes: the second poll reads only the certificates."""
     results, script = run(
         guarded, 2, families=["routes", "certificates"], every={"certificates": 0}
     )
@@ -69,7 +69,7 @@ def test_a_refusal_when_nothing_else_is_due_is_no_failed_login() -> None:
 
 
 def test_a_refusal_is_reported_in_polls_that_skip_the_family() -> None:
-    """A target does not seem to be well now and then."""
+    """A target with a refused family is never reported as well in between."""
     results, script = run(guarded, 3, families=["resource", "certificates"])
     assert [(each.result, each.error_code) for each in results] == [
         (Result.PARTIAL, "auth_failed")
@@ -79,7 +79,7 @@ def test_a_refusal_is_reported_in_polls_that_skip_the_family() -> None:
 
 
 @pytest.mark.parametrize("families", [["certificates"], ["resource", "interfaces"]])
-def test_a_router_that_refuses_all_that_is_wanted_has_failed(families: list[str]) -> None:
+def test_a_router_that_refuses_every_family_has_failed(families: list[str]) -> None:
     """Earlier readings do not count, nor does the reply to the identity."""
     allowed = 2
 
@@ -94,8 +94,8 @@ def test_a_router_that_refuses_all_that_is_wanted_has_failed(families: list[str]
     assert (last.result, last.error_code) == (Result.FAILED, "auth_failed")
 
 
-def test_a_menu_that_never_ends_keeps_no_other_from_being_read() -> None:
-    """The next poll reads it last, and has all the rest."""
+def test_a_menu_that_never_ends_does_not_block_the_others() -> None:
+    """The next poll reads the endless menu last, and has all the rest."""
 
     def slow(sentence: Sentence) -> list[Sentence] | None:
         return None if sentence[0] == b"/system/resource/print" else healthy(sentence)
@@ -125,8 +125,10 @@ def test_readings_of_a_large_router_are_stored_when_the_time_is_up() -> None:
     assert result.samples > 16_000
 
 
-def test_what_a_router_may_say_in_a_poll_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not only in one answer: everything is kept until the poll ends. The next poll begins anew."""
+def test_the_replies_of_a_poll_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit covers all replies of a poll, which stay in memory until its end; the next poll
+    starts at zero.
+    """
     monkeypatch.setattr(sentence_parser, "MAX_WORDS", 1_500)
     rows = [[b"!re", b"=name=x%d" % n] for n in range(250)]  # four words each, with tag and end
 

@@ -93,7 +93,7 @@ def test_targets_go_to_the_queue_of_the_worker_of_their_host(services: Services)
 
 
 def test_queues_without_sessions_or_with_one_worker_have_no_affinity(services: Services) -> None:
-    """Their batches go to the shared queue; so do those of workers that hold no sessions."""
+    """Batches of such queues, and of workers that hold no sessions, go to the shared queue."""
     ids = list(ids_of(services, "snmp"))
     assert published(ready(services), ids, queue="poll.snmp") == {"poll.snmp": ids}
     ids = list(ids_of(services))
@@ -142,7 +142,9 @@ def test_batches_beyond_the_slots_of_a_worker_go_to_the_shared_queue(services: S
 def test_batches_in_the_queues_of_single_workers_count_as_waiting(
     services: Services, redis_client: redis.Redis
 ) -> None:
-    """They reduce the capacity of the shared queue, down to one batch for urgent targets."""
+    """Batches in own queues reduce the capacity of the shared queue, down to one batch for urgent
+    targets.
+    """
     made = ready(services)
     redis_client.lpush(f"{QUEUE}~w1{ROUTINE_MARK}", *"abcd")
     redis_client.lpush(f"{QUEUE}~w2", *"ef")
@@ -161,7 +163,7 @@ SERVES_OTHERS = Worker("w1", NOW, 0, 0, 0, 0, queues=("poll.snmp",), sessions=("
 def test_batches_of_a_lost_worker_move_to_the_shared_queue(
     services: Services, redis_client: redis.Redis, left: list[Worker]
 ) -> None:
-    """They keep their priority and their order; a new leader finds them in Redis."""
+    """Moved batches keep their priority and their order; a new leader finds them in Redis."""
     published(ready(services), list(ids_of(services)))
     redis_client.lpush(f"{QUEUE}~w1{ROUTINE_MARK}", "first", "second")
     redis_client.lpush(f"{QUEUE}~w1", "urgent")

@@ -1,4 +1,6 @@
-"""A worker that may open no more files says so, of itself: no device is down for that, and no breaker opens."""
+"""A worker that cannot open more files reports its own shortage: no device is down, and no breaker
+opens.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ LOGIN = Login(username="admin", password="secret")
 
 @contextmanager
 def no_files_left() -> Iterator[None]:
-    """What is open stays open."""
+    """Limit the open files to those that are open now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = max(int(name) for name in os.listdir("/proc/self/fd"))
     held = [os.dup(0) for _ in range(taken)]  # no gaps below the limit

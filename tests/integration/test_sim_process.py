@@ -1,4 +1,6 @@
-"""The simulator as a process: ready when it says so, gone when told, and clear about ports in use."""
+"""The simulator as a process: ready when it reports so, stopped on request, and clear about ports
+in use.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def alive(pid: int) -> bool:
 
 
 def test_two_fleets_side_by_side() -> None:
-    """Two simulators take different free ports, answer apart, and are gone afterwards."""
+    """Two simulators take different free ports, respond separately, and leave no process."""
     with simulated(DEVICES) as one, simulated(DEVICES) as two:
         assert one.snmp != two.snmp
         assert name_of(SNMP, one.snmp) == name_of(SNMP, two.snmp) == SNMP.name.encode()
@@ -54,7 +56,9 @@ def test_two_fleets_side_by_side() -> None:
 
 
 def test_a_restarted_fleet_carries_on() -> None:
-    """Counters and uptime go on after a restart of the simulator, as the devices never stopped."""
+    """Counters and uptime continue after a restart of the simulator, as if the devices never
+    stopped.
+    """
     uptimes = []
     for _ in range(2):
         with simulated(DEVICES) as ports:
@@ -63,8 +67,8 @@ def test_a_restarted_fleet_carries_on() -> None:
     assert 0 < uptimes[1] - uptimes[0] < 6000
 
 
-def says_hello(device: fleet.SimDevice, port: int) -> bool:
-    """Does a new connection to a router get an answer?"""
+def responds(device: fleet.SimDevice, port: int) -> bool:
+    """Return whether a new connection to a router gets a reply."""
     with socket.create_connection((device.address, port), timeout=1) as connection:
         connection.settimeout(0.3)
         connection.sendall(b"\x06/login\x00")
@@ -75,7 +79,9 @@ def says_hello(device: fleet.SimDevice, port: int) -> bool:
 
 
 def test_a_site_goes_dark_and_comes_back() -> None:
-    """Its devices say nothing, whatever they speak, while the other site answers; then all of them do."""
+    """Devices of a dark site are silent in every protocol while the other site responds; later all
+    respond.
+    """
     far, near = (
         dataclasses.replace(SNMP, site="far"),
         dataclasses.replace(DEVICES[1], site="near"),
@@ -90,17 +96,17 @@ def test_a_site_goes_dark_and_comes_back() -> None:
         with pytest.raises(TimeoutError):
             name_of(far, ports.snmp, timeout=0.3)
         assert name_of(near, ports.snmp) == near.name.encode()
-        assert [says_hello(router, ports.routeros) for router in (far_router, near_router)] == [
+        assert [responds(router, ports.routeros) for router in (far_router, near_router)] == [
             False,
             True,
         ]
         ports.darken()
         assert name_of(far, ports.snmp) == far.name.encode()
-        assert says_hello(far_router, ports.routeros)
+        assert responds(far_router, ports.routeros)
 
 
 def test_a_connection_that_was_open_falls_silent_with_its_site() -> None:
-    """As behind an uplink that was cut: no reset, no end, no answer."""
+    """A connection falls silent as behind a cut uplink: no reset, no end, no reply."""
     with (
         simulated([ROUTER]) as ports,
         socket.create_connection((ROUTER.address, ports.routeros)) as connection,
@@ -116,8 +122,8 @@ def test_a_connection_that_was_open_falls_silent_with_its_site() -> None:
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
-def test_port_in_use_is_said(kind: int) -> None:
-    """A port somebody else has is named, with its protocol and a way out."""
+def test_a_port_in_use_is_named(kind: int) -> None:
+    """The error names the port, its protocol and a remedy."""
     with socket.socket(socket.AF_INET, kind) as other:
         other.bind(("127.0.0.1", 0))
         if kind == socket.SOCK_STREAM:
@@ -176,7 +182,7 @@ class Command:
         )
 
     def until(self, start: str) -> list[str]:
-        """Output lines up to the first that starts so."""
+        """Return the output lines up to the first with this start."""
         assert self.process.stdout is not None
         lines: list[str] = []
         for line in self.process.stdout:
@@ -205,7 +211,7 @@ def command(inventory: Path) -> Iterator[Command]:
 def test_command_serves_what_it_prints_and_stops_at_once(
     command: Command, inventory: Path, number: signal.Signals
 ) -> None:
-    """The command prints where things are, writes an inventory that is true, and stops within a second."""
+    """The command prints the addresses, writes a true inventory, and stops within a second."""
     lines = command.until("  poller device import")
     rows = json.loads(inventory.read_text())
     assert len(rows) == 20
@@ -220,8 +226,8 @@ def test_command_serves_what_it_prints_and_stops_at_once(
     assert command.process.stderr.read() == ""
 
 
-def test_command_refuses_nonsense(tmp_path: Path) -> None:
-    """A bad interval, share or file is refused before or instead of serving, naming it."""
+def test_command_refuses_wrong_arguments(tmp_path: Path) -> None:
+    """The error names a bad interval, share or file, and nothing is served."""
     with pytest.raises(errors.InvalidInput, match="5 min"):
         cli.command(interval="5 min")
     with pytest.raises(errors.InvalidInput, match="faulty share"):
@@ -231,7 +237,9 @@ def test_command_refuses_nonsense(tmp_path: Path) -> None:
 
 
 def test_status_line_has_rates(capsys: pytest.CaptureFixture[str]) -> None:
-    """The status line tells requests per second, on standard error, rewritten only on a terminal."""
+    """The status line on standard error has requests per second, and is rewritten only on a
+    terminal.
+    """
     assert cli.rates(Activity(100, 50, 10, 3), Activity(1100, 950, 30, 7), 10) == (
         "SNMP 100/s asked, 90/s answered; RouterOS 2/s, 7 connections"
     )
@@ -255,7 +263,7 @@ def test_command_is_a_typer_command() -> None:
 def test_without_binding_to_the_device_there_is_a_socket_per_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where the system refuses to bind to lo, every address gets its own socket and all still works."""
+    """Where the system refuses to bind to lo, every address gets its own socket and works."""
     monkeypatch.setattr(sockets, "_LO", b"no-such-dev\0")
 
     async def talk() -> tuple[Ports, list[bytes], bytes]:
@@ -280,7 +288,7 @@ def test_without_binding_to_the_device_there_is_a_socket_per_address(
 
 
 def test_one_socket_serves_all_addresses() -> None:
-    """Normally one UDP and one TCP socket serve the fleet, and both belong to the loopback device."""
+    """By default one UDP and one TCP socket, bound to the loopback device, serve the fleet."""
     udp, tcp = sockets.open_udp(0, []), sockets.open_tcp(0, [])
     for (sock,) in (udp, tcp):
         with sock:

@@ -122,7 +122,7 @@ def test_select_with_a_condition(healthy: list[SimDevice], ports: Ports) -> None
 
 
 def test_empty_results_on_old_and_new_versions(healthy: list[SimDevice], ports: Ports) -> None:
-    """No rows are no rows, whether the router says !empty or not."""
+    """A result without rows is empty, with !empty or without."""
     assert {version(device) >= (7, 18) for device in healthy} == {True, False}
     for device in healthy:
         api = connect(device, ports)
@@ -152,7 +152,9 @@ def test_unknown_command_is_a_trap(healthy: list[SimDevice], ports: Ports) -> No
 def test_wrong_password_is_refused(
     devices: list[SimDevice], healthy: list[SimDevice], ports: Ports
 ) -> None:
-    """A wrong password, and the demo's on a device that has another, are refused with the router's words."""
+    """A wrong password, and the demo's on a device with another one, are refused with the router's
+    text.
+    """
     for device, password in (
         (healthy[0], "guess"),
         (with_fault(devices, Fault.WRONG_CREDENTIALS), fleet.PASSWORD),
@@ -210,7 +212,7 @@ def test_garbage_router_cannot_be_used(devices: list[SimDevice], ports: Ports) -
 
 
 def test_reboot_drops_the_session_and_the_uptime(healthy: list[SimDevice]) -> None:
-    """A reboot resets open sessions, and the router then says it is seconds old."""
+    """A reboot resets open sessions, and the uptime is then a few seconds."""
     now = time.time()
     salt = next(
         s for s in range(100_000) if 4 < (device_traffic.life(s, True).until_reboot(now) or 0) < 5
@@ -240,8 +242,8 @@ def test_hostile_streams_do_not_stop_the_fleet(healthy: list[SimDevice], ports: 
         assert list(connect(device, ports)("/system/identity/print")) == [{"name": device.name}]
 
 
-def test_a_whole_fleet_can_be_dialled_at_once(healthy: list[SimDevice]) -> None:
-    """Hundreds of connections wait their turn in the queue, also while the simulator is busy elsewhere."""
+def test_a_whole_fleet_accepts_connections_at_once(healthy: list[SimDevice]) -> None:
+    """Hundreds of connections wait in the queue, also while the simulator is busy elsewhere."""
     with simulated(healthy) as ports, contextlib.ExitStack() as opened:
         os.kill(ports.pid, signal.SIGSTOP)
         try:
@@ -258,7 +260,7 @@ def test_a_whole_fleet_can_be_dialled_at_once(healthy: list[SimDevice]) -> None:
 
 
 def test_client_that_never_reads_is_dropped(healthy: list[SimDevice], ports: Ports) -> None:
-    """A client that asks and asks without reading is cut off instead of filling the memory."""
+    """A client that sends commands without reading is cut off before it fills the memory."""
     with raw(healthy[0], ports, timeout=30) as sock:
         sock.sendall(spoken(*LOGIN))
         with pytest.raises((ConnectionResetError, BrokenPipeError)):

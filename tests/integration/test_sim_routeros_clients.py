@@ -1,4 +1,4 @@
-"""Three programs that know nothing of each other accept the simulated routers: librouteros, RouterOS-api, mktxp."""
+"""Three independent programs accept the simulated routers: librouteros, RouterOS-api and mktxp."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def names(*kinds: str) -> list[str]:
 
 
 def test_librouteros_selects_with_conditions(ports: Running) -> None:
-    """Equal, unlike, smaller, in, and, or: its own query words find what they should."""
+    """Equal, unlike, smaller, in, and, or: the query words of librouteros find the right rows."""
     api = librouteros.connect(**login(ports))
     interfaces = api.path("/interface")
     for condition, expected in (
@@ -87,7 +87,7 @@ def test_librouteros_selects_with_conditions(ports: Running) -> None:
 
 
 def test_librouteros_async_reads_and_monitors(ports: Running) -> None:
-    """Several results, a monitor of several items, in its asynchronous form."""
+    """The asynchronous client reads several results and a monitor of several items."""
     up = [port for port in hardware.chassis(LAB.model, LAB.variant).ports if port.up]
     linked = [up[0].name, next(port.name for port in up if port.optical)]
 
@@ -106,7 +106,7 @@ def test_librouteros_async_reads_and_monitors(ports: Running) -> None:
 
 
 def test_librouteros_sees_traps_of_every_kind(ports: Running) -> None:
-    """One with a category, one without, two at once; and the session goes on after each."""
+    """Traps have a category or none, or come in pairs; the session goes on after each."""
     limited = librouteros.connect(**login(ports, username=router_users.LIMITED))
     with pytest.raises(TrapError) as one:
         list(limited("/interface/ethernet/monitor", numbers="99", once=True))
@@ -127,7 +127,7 @@ def test_librouteros_sees_traps_of_every_kind(ports: Running) -> None:
 
 
 def test_librouteros_adds_updates_and_removes(ports: Running) -> None:
-    """A row of a client's own is found by its id until it is removed."""
+    """A row that a client added is found by its id until it is removed."""
     api = librouteros.connect(**login(ports, username=router_users.ADMIN))
     addresses = api.path("ip", "address")
     number = addresses.add(interface="ether1", address="172.16.1.1/24", comment="x" * 300)
@@ -141,7 +141,9 @@ def test_librouteros_adds_updates_and_removes(ports: Running) -> None:
 
 
 def test_librouteros_answers_the_challenge_of_an_old_router(ports: Running) -> None:
-    """Before 6.43 a login is two sentences; a wrong one is refused in the words of that time."""
+    """Before 6.43 a login is two sentences; a wrong one is refused with the text of that
+    version.
+    """
     api = librouteros.connect(**login(ports, host=OLD.address, login_method=token))
     assert next(iter(api("/system/resource/print")))["version"] == "6.42.7 (stable)"
     api.close()
@@ -153,8 +155,10 @@ def wrapped(context: ssl.SSLContext, host: str = LAB.address) -> Any:
     return lambda sock: context.wrap_socket(sock, server_hostname=host)
 
 
-def test_librouteros_speaks_tls(ports: Running) -> None:
-    """With the authority's certificate, and without any; but not with one that nobody it knows has signed."""
+def test_librouteros_uses_tls(ports: Running) -> None:
+    """TLS works with the authority's certificate and without any, but not with an unknown
+    signer.
+    """
     known = ssl.create_default_context(cafile=ports.ca_file)
     api = librouteros.connect(**login(ports, port=ports.routeros_tls, ssl_wrapper=wrapped(known)))
     assert list(api("/system/identity/print")) == [{"name": LAB.name}]
@@ -194,7 +198,7 @@ def api(ports: Running, routeros_api: ModuleType) -> Iterator[Any]:
 
 
 def test_routeros_api_reads_with_queries(api: Any, routeros_api: ModuleType) -> None:
-    """Queries, properties, counts, and nothing at all."""
+    """RouterOS-api reads queries, properties, counts and empty results."""
     interfaces = api.get_resource("/interface")
     assert [row["name"] for row in interfaces.get(type="wlan")] == names("wlan")
     equal = routeros_api.query.IsEqualQuery
@@ -206,7 +210,7 @@ def test_routeros_api_reads_with_queries(api: Any, routeros_api: ModuleType) -> 
 
 
 def test_routeros_api_has_several_commands_in_flight(api: Any) -> None:
-    """Three commands are sent before the first answer is read, and each gets its own, whatever the order."""
+    """Three commands are sent before the first reply is read, and each gets its own reply."""
     asked = {
         path: api.get_resource(path).call_async("print")
         for path in ("/interface", "/system/identity", "/ip/dhcp-server/lease")
@@ -219,7 +223,7 @@ def test_routeros_api_has_several_commands_in_flight(api: Any) -> None:
 def test_routeros_api_listens_and_cancels(
     ports: Running, api: Any, routeros_api: ModuleType
 ) -> None:
-    """What another session adds is heard; /cancel ends it with an interruption."""
+    """A listener receives the rows that another session adds; /cancel interrupts it."""
     news = iter(api.get_resource("/ip/address").call_async("listen"))
     wait_until(lambda: "/ip/address/listen" in ports.visits(LAB.address).commands, "the command")
     other = librouteros.connect(**login(ports, username=router_users.ADMIN))
@@ -234,7 +238,7 @@ def test_routeros_api_listens_and_cancels(
         next(news)
 
 
-def test_routeros_api_is_told_what_is_wrong(api: Any, routeros_api: ModuleType) -> None:
+def test_routeros_api_gets_a_trap_for_an_error(api: Any, routeros_api: ModuleType) -> None:
     """A trap ends a command, not the connection."""
     trap = routeros_api.exceptions.RouterOsApiCommunicationError
     with pytest.raises(trap, match="no such command"):
@@ -245,8 +249,8 @@ def test_routeros_api_is_told_what_is_wrong(api: Any, routeros_api: ModuleType) 
     assert api.get_resource("/system/identity").get() == [{"name": LAB.name}]
 
 
-def test_routeros_api_logs_in_the_old_way(ports: Running, routeros_api: ModuleType) -> None:
-    """With a challenge, on a router that knows no other."""
+def test_routeros_api_logs_in_with_a_challenge(ports: Running, routeros_api: ModuleType) -> None:
+    """An old router accepts only the login with a challenge."""
     opened = routeros_api.RouterOsApiPool(**login(ports, host=OLD.address), plaintext_login=False)
     assert opened.get_api().get_resource("/system/identity").get() == [{"name": OLD.name}]
     opened.disconnect()
@@ -256,7 +260,9 @@ def test_routeros_api_logs_in_the_old_way(ports: Running, routeros_api: ModuleTy
 
 
 def test_mktxp_collects_everything_without_a_complaint(ports: Running, tmp_path: Path) -> None:
-    """All its collectors are on, every menu it asks for is there, and its log is clean. (Its numbers: test_mktxp.)"""
+    """With all collectors on, every menu exists and the log of mktxp is clean; test_mktxp compares
+    the numbers.
+    """
     if not mktxp.installed():
         missing("mktxp is not installed: make clients")
     before = ports.visits(LAB.address)

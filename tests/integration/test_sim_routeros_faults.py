@@ -1,4 +1,6 @@
-"""What a test can make a simulated router do: stall, reset, babble, forget its clients, and stop its clock."""
+"""Faults that a test injects into a simulated router: stall, reset, garbage, lost clients, a
+stopped clock.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def say(opened: socket.socket, *words: str) -> None:
 
 
 def hear(opened: socket.socket) -> list[list[bytes]]:
-    """An answer, up to its end."""
+    """Read a reply up to its end."""
     decoder, found = sentence_framing.Decoder(), []
     while not found or found[-1][0] != b"!done":
         data = opened.recv(65536)
@@ -58,7 +60,7 @@ def hear(opened: socket.socket) -> list[list[bytes]]:
 
 
 def whole(ports: Running) -> bytes:
-    """What the answer to the question is, undisturbed."""
+    """Return the undisturbed reply to a command."""
     with logged_in(ports) as opened:
         say(opened, ASK)
         return opened.recv(65536)
@@ -84,7 +86,7 @@ def exactly(opened: socket.socket, count: int) -> bytes:
 def test_an_answer_stops_in_the_middle_of_a_sentence(
     ports: Running, session: socket.socket
 ) -> None:
-    """The beginning comes, then nothing more, whatever is asked; another session is served."""
+    """The start of a reply comes, then nothing more for any command; another session is served."""
     ports.misbehave(ROUTER.address, Mishap.STALL, after=7)
     say(session, ASK)
     assert exactly(session, 7) == whole(ports)[:7]
@@ -93,7 +95,7 @@ def test_an_answer_stops_in_the_middle_of_a_sentence(
 
 
 def test_the_rest_of_an_answer_comes_late(ports: Running, session: socket.socket) -> None:
-    """After the pause it is complete, and what was asked meanwhile is answered after it."""
+    """The reply is complete after the pause, and later commands are answered after it."""
     ports.misbehave(ROUTER.address, Mishap.STALL, after=7, seconds=0.4)
     before = time.monotonic()
     say(session, ASK)
@@ -111,7 +113,7 @@ def test_the_rest_of_an_answer_comes_late(ports: Running, session: socket.socket
 def test_a_connection_ends_in_the_middle_of_an_answer(
     ports: Running, session: socket.socket, mishap: Mishap, ends: type[OSError] | None
 ) -> None:
-    """What came before the end can be read."""
+    """The part of a reply before the end can be read."""
     ports.misbehave(ROUTER.address, mishap, after=9, command=ASK)
     say(session, "/system/clock/print")
     hear(session)
@@ -125,14 +127,14 @@ def test_a_connection_ends_in_the_middle_of_an_answer(
 
 
 def test_garbage_follows_the_beginning(ports: Running, session: socket.socket) -> None:
-    """The protocol is left in the middle of an answer."""
+    """A reply leaves the protocol in its middle."""
     ports.misbehave(ROUTER.address, Mishap.GARBAGE, after=5)
     say(session, ASK)
     assert exactly(session, 6)[:5] == whole(ports)[:5]
 
 
 def test_a_fatal_word_ends_the_session(ports: Running, session: socket.socket) -> None:
-    """It has its reason, and the connection is closed after it."""
+    """A fatal sentence has its reason, and the connection is closed after it."""
     ports.misbehave(ROUTER.address, Mishap.FATAL, text="out of memory")
     say(session, ASK)
     decoder = sentence_framing.Decoder()
@@ -140,8 +142,8 @@ def test_a_fatal_word_ends_the_session(ports: Running, session: socket.socket) -
     assert session.recv(1) == b""
 
 
-def test_a_refusal_can_be_ordered_for_some_answers(ports: Running, session: socket.socket) -> None:
-    """As often as said, for the command named, then all is well again."""
+def test_a_refusal_can_be_injected_for_some_replies(ports: Running, session: socket.socket) -> None:
+    """The named command is refused the given number of times, and then works again."""
     ports.misbehave(ROUTER.address, Mishap.TRAP, command=ASK, text="busy", times=2)
     for expected in ([b"!trap", b"=message=busy", b".tag=7"],) * 2:
         say(session, ASK, ".tag=7")
@@ -150,8 +152,8 @@ def test_a_refusal_can_be_ordered_for_some_answers(ports: Running, session: sock
     assert hear(session)[0][0] == b"!re"
 
 
-def test_what_was_ordered_can_be_taken_back(ports: Running, session: socket.socket) -> None:
-    """Nothing happens any more, also of what was to happen always."""
+def test_injected_faults_can_be_removed(ports: Running, session: socket.socket) -> None:
+    """No removed fault happens any more, not even a permanent one."""
     ports.misbehave(ROUTER.address, Mishap.TRAP, times=0)
     for _ in range(3):
         say(session, ASK)
@@ -162,7 +164,7 @@ def test_what_was_ordered_can_be_taken_back(ports: Running, session: socket.sock
 
 
 def test_an_idle_session_is_ended(ports: Running) -> None:
-    """A router with an idle limit hangs up politely; saying something starts the time anew."""
+    """A router with an idle limit closes the connection; a command restarts the time."""
     with logged_in(ports, IDLER) as opened:
         for _ in range(3):
             time.sleep(0.2)
@@ -174,7 +176,7 @@ def test_an_idle_session_is_ended(ports: Running) -> None:
 
 
 def test_a_kicked_client_and_a_reboot(ports: Running, session: socket.socket) -> None:
-    """One ends politely, the other with a reset, after which the router is young."""
+    """A kicked client gets a regular end, a reboot a reset; the uptime is then short."""
     ports.kick(ROUTER.address)
     assert session.recv(1) == b""
     with logged_in(ports) as opened:
@@ -187,8 +189,10 @@ def test_a_kicked_client_and_a_reboot(ports: Running, session: socket.socket) ->
         assert uptime in {b"%ds" % n for n in range(20)}
 
 
-def test_a_router_tells_what_it_has_seen(ports: Running) -> None:
-    """Logins, commands by name, sentences said, connections: to the test, not over the API."""
+def test_a_router_counts_logins_commands_and_connections(ports: Running) -> None:
+    """The test reads logins, commands by name, sentences and connections, which the API does not
+    show.
+    """
     with logged_in(ports, OTHER) as opened:
         say(opened, ASK)
         hear(opened)
@@ -203,7 +207,7 @@ def test_a_router_tells_what_it_has_seen(ports: Running) -> None:
 
 
 def test_a_stopped_clock_gives_the_same_answer_twice(ports: Running) -> None:
-    """Everything is a function of the time; when it goes on, so do the counters."""
+    """All values depend on the time; when the clock goes on, counters grow."""
     with logged_in(ports, LAB) as opened:
 
         def interfaces() -> list[list[bytes]]:
@@ -220,7 +224,7 @@ def test_a_stopped_clock_gives_the_same_answer_twice(ports: Running) -> None:
 
 
 def test_an_unknown_router_is_refused(ports: Running) -> None:
-    """Orders name their router, and a wrong name changes nothing."""
+    """A fault for an unknown router is an error and changes nothing."""
     for order in (
         ports.kick,
         ports.reboot,
@@ -233,7 +237,7 @@ def test_an_unknown_router_is_refused(ports: Running) -> None:
 
 
 def test_a_slow_reader_gets_everything(ports: Running) -> None:
-    """Answers wait for their reader: megabytes that are read bit by bit arrive complete and in order."""
+    """Megabytes that a client reads bit by bit arrive complete and in order."""
     count = 40
     with socket.socket() as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -255,8 +259,8 @@ def test_a_slow_reader_gets_everything(ports: Running) -> None:
     assert len(rows) == count
 
 
-def test_an_answer_that_nobody_reads_is_not_made(ports: Running) -> None:
-    """What the system's buffers do not take is not even written down: the client's reading sets the pace."""
+def test_an_unread_reply_is_not_made(ports: Running) -> None:
+    """A reply is made no faster than the client reads it."""
     count = 400
     before = ports.visits(LAB.address).said
     with socket.create_connection((LAB.address, ports.routeros), timeout=10) as opened:

@@ -188,7 +188,7 @@ def test_silent_faults_time_out(devices: list[SimDevice], ports: Ports, fault: F
 def test_wrong_credentials_answers_its_own_community(
     devices: list[SimDevice], ports: Ports
 ) -> None:
-    """A device with another community is not down: it answers those who know it."""
+    """A device with another community is not down: it responds to that community."""
     device = with_fault(devices, Fault.WRONG_CREDENTIALS)
     assert (
         session(device, ports, community=fleet.OTHER_COMMUNITY).get(SYS_NAME)
@@ -220,9 +220,10 @@ GET_NAME = bytes.fromhex(
 
 
 def answers(device: SimDevice, ports: Ports, count: int, settle: SimDevice) -> list[bytes]:
-    """What comes back for `count` requests.
+    """Return the number of responses to `count` requests.
 
-    All devices share one socket and one loop, so when the marker is answered, they all have been.
+    All devices share one socket and one loop, so once the marker is answered, all requests have
+    been.
     """
     with raw(device, ports) as sock, raw(settle, ports) as marker:
         for _ in range(count):
@@ -259,7 +260,7 @@ def test_garbage_is_not_snmp(
 
 
 def rebooting_soon(device: SimDevice, seconds: float) -> SimDevice:
-    """The device with a salt by which it reboots in about that many seconds."""
+    """Return the device with a salt by which it reboots in about that many seconds."""
     now = time.time()
     for salt in range(100_000):
         left = device_traffic.life(salt, reboots=True).until_reboot(now)
@@ -298,7 +299,9 @@ def test_hostile_datagrams_do_not_stop_the_fleet(healthy: list[SimDevice], ports
 
 
 def test_cpu_per_datagram_is_small(healthy: list[SimDevice], ports: Ports) -> None:
-    """Under load a datagram with 25 variables costs the simulator tens of microseconds, not hundreds."""
+    """Under load a datagram with 25 variables costs the simulator tens of microseconds, not
+    hundreds.
+    """
     columns = [(1, 3, 6, 1, 2, 1, 2, 2, 1, n) for n in range(1, 23)]
     requests = [bulk(column, 25) for column in columns]
     with contextlib.ExitStack() as opened:
@@ -319,7 +322,7 @@ def bulk(name: ber.Oid, repetitions: int) -> bytes:
 
 
 def burst(socks: list[socket.socket], requests: list[bytes]) -> int:
-    """Ask every device everything, then read all answers."""
+    """Send every request to every device, then read all responses."""
     for sock in socks:
         for request in requests:
             sock.send(request)

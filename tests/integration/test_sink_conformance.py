@@ -1,4 +1,6 @@
-"""The conformance suite for sinks: our own pass, and each broken one is told what to do."""
+"""The conformance suite for sinks: the built-in sinks pass, and each broken one fails with
+advice.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from poller.testing.sink_conformance import TARGET
 
 
 class Database:
-    """The one a test of the suite has now."""
+    """The database of the current test of the suite."""
 
     engine: Any = None
 

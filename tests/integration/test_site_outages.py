@@ -91,7 +91,9 @@ def world(
 
 
 def test_the_first_poll_after_an_outage_is_postponed_and_missed_no_slot(world: World) -> None:
-    """Only the first poll of each target is; a demanded poll during the outage is one too."""
+    """The first poll of each target is postponed; a demanded poll during the outage counts as the
+    first.
+    """
     world.poll(world.west, dark=True)
     world.outages.check(world.now)
     asked = min(world.held())
@@ -191,7 +193,7 @@ def test_few_failures_or_a_small_share_of_failures_make_no_dark_site(world: Worl
 
 
 def test_a_target_that_leaves_a_dark_site_is_released(world: World) -> None:
-    """Its device was moved to another site or removed, or an operator demanded a poll."""
+    """A target leaves when its device moves or is removed, or when an operator demands a poll."""
     world.poll(world.west, dark=True)
     world.outages.check(world.now)
     moved, removed, asked = sorted(world.held())[:3]
@@ -211,7 +213,7 @@ def test_a_target_that_leaves_a_dark_site_is_released(world: World) -> None:
 
 
 def test_a_removed_site_holds_no_target(world: World) -> None:
-    """Its devices have another site; the outage ends."""
+    """The devices of a removed site have another site, and the outage ends."""
     world.poll(world.west, dark=True)
     world.outages.check(world.now)
     for n in range(FLEET):

@@ -80,7 +80,7 @@ def test_parallel_polls_have_a_socket_each(agents: Running) -> None:
 
 
 def test_a_poll_that_failed_leaves_no_socket(agents: Running) -> None:
-    """Its late response must not reach the next poll."""
+    """A late response to a failed poll must not reach the next poll."""
 
     async def polls() -> int:
         collector = SnmpCollector()

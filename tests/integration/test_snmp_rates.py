@@ -1,4 +1,4 @@
-"""Rates of a real snmpd: what went over the loopback interface, and what a restart does to them."""
+"""Rates of a real snmpd: the traffic of the loopback interface, and the effect of a restart."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def loopback(polls: list[Poll], metric: str) -> Line:
 
 
 def test_traffic_is_counted_and_a_restart_is_no_traffic(tmp_path: Path) -> None:
-    """Two megabytes over loopback are there; after a restart of the agent every counter says reset, and why."""
+    """Two megabytes over loopback are counted; after a restart of the agent every counter has a
+    reset with its reason.
+    """
     port = free_udp_port()
     with running_snmpd(tmp_path / "one", port):
         before = poll(port)

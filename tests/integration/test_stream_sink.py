@@ -1,4 +1,6 @@
-"""The `stream` sink: others follow polls in a bounded Redis stream, without asking our database."""
+"""The `stream` sink: other programs follow polls in a bounded Redis stream, without a query of the
+database.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ def sink(client: redis.Redis, length: int = 1000) -> StreamSink:
     )
 
 
-def test_a_follower_reads_what_was_polled(redis_client: redis.Redis) -> None:
-    """Names, labels, kinds and values of every poll, in order."""
+def test_a_follower_reads_every_poll(redis_client: redis.Redis) -> None:
+    """The stream has names, labels, kinds and values of every poll, in order."""
     sink(redis_client).write([sample(1, 2.5), sample(float("nan"), float("inf"), at_ms=2000)])
     (_, first), (_, second) = redis_client.xrange("poller:readings")
     labels = {"ifAlias": "café", "ifName": 'e"1'}
@@ -53,7 +55,7 @@ def test_a_follower_reads_what_was_polled(redis_client: redis.Redis) -> None:
 
 
 def test_the_stream_is_bounded(redis_client: redis.Redis) -> None:
-    """The oldest polls leave; Redis never fills up with what nobody reads."""
+    """The oldest polls leave, so that an unread stream never fills Redis."""
     writer = sink(redis_client, length=100)
     for _ in range(40):
         writer.write([sample(1)] * 64)
@@ -61,7 +63,7 @@ def test_the_stream_is_bounded(redis_client: redis.Redis) -> None:
 
 
 def test_a_server_that_is_down_is_a_store_error() -> None:
-    """Which the worker survives."""
+    """A write to a server that is down raises a StoreError, which the worker survives."""
     nobody = redis.Redis(port=1, socket_connect_timeout=0.2, retry=None)
     with pytest.raises(errors.StoreUnavailable, match="cannot use Redis"):
         sink(nobody).write([sample(1)])
@@ -70,7 +72,9 @@ def test_a_server_that_is_down_is_a_store_error() -> None:
 def test_a_stream_that_is_something_else_is_a_refusal_not_an_outage(
     redis_client: redis.Redis,
 ) -> None:
-    """Its polls are set aside after some tries, instead of waiting for ever."""
+    """A key of another type refuses its polls, which are set aside after some tries instead of
+    waiting for ever.
+    """
     redis_client.set("poller:readings", "x")
     with pytest.raises(errors.StoreError) as caught:
         sink(redis_client).write([sample(1)])
@@ -78,6 +82,6 @@ def test_a_stream_that_is_something_else_is_a_refusal_not_an_outage(
 
 
 def test_both_built_in_sinks_are_found_by_name(redis_client: redis.Redis) -> None:
-    """By entry point, like anybody's."""
+    """The built-in sinks come by entry point, like any other sink."""
     stores = Stores(None, redis_client, SimpleNamespace(key_prefix="poller:", stream_length=10))
     assert [made.name for made in registry.load(("sql", "stream"), stores)] == ["sql", "stream"]

@@ -183,7 +183,9 @@ def trap_events(services: Services) -> list[str]:
 def test_a_trap_of_a_known_device_causes_a_poll_at_once(
     running: Running, services: Services
 ) -> None:
-    """All its targets become urgent; an event gives the cause, and the totals count the trap."""
+    """All targets of the device become urgent; an event gives the cause, and the totals count the
+    trap.
+    """
     trap(running.port, "127.0.0.1", *v2c())
     running.until(polls=1)
     assert len(urgent(services)) == 2

@@ -1,4 +1,6 @@
-"""A worker's surroundings in one process: real server, real database, and a collector that does as it is told."""
+"""A worker's environment in one process: a real server, a real database and a collector with
+scripted results.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 class Fake:
-    """Does what the target's `do` option says."""
+    """A collector that behaves as the target's `do` option says."""
 
     name: ClassVar[str] = "fake"
     api_version: ClassVar[int] = api.API_VERSION
@@ -64,7 +66,7 @@ class Fake:
 
 
 class World:
-    """A worker's surroundings, with as many targets as a test wants."""
+    """A worker's environment, with as many targets as a test adds."""
 
     def __init__(self, services: Services, collector: Fake) -> None:
         self.services = services
@@ -92,7 +94,7 @@ class World:
         return ids
 
     def retrying(self, tries: int) -> None:
-        """A worker that tries failed polls again."""
+        """Replace the worker by one that retries failed polls."""
         self.services.settings = Settings(retry_tries=tries)
         self.poller = Poller(self.services, "worker@test")
 
@@ -100,8 +102,8 @@ class World:
         self.board.claim("", token, self.published, {QUEUE: 100}, ROOM)
         self.published = token
 
-    def again(self, ids: list[int], token: str) -> None:
-        """Poll them now, whatever their slot."""
+    def poll_now(self, ids: list[int], token: str) -> None:
+        """Poll the targets now, whatever their slots."""
         self.board.demand(ids)
         self.claim(token)
         self.poller.poll(token, ids)
