@@ -38,6 +38,7 @@ def add(app: FastAPI, backend: BackendQueries, page: PageRenderer, snapshots: Sn
         since: Span = Span.HOUR,
         number: Annotated[int, Query(alias="page", ge=1, le=1000)] = 1,
     ) -> Response:
+        """The page of a device."""
         query = RatesQuery(metric, since, number)
         now_ms = _now_ms()
         try:
@@ -64,6 +65,8 @@ def add(app: FastAPI, backend: BackendQueries, page: PageRenderer, snapshots: Sn
         since: str = "",
         limit: Annotated[int, Query(ge=1, le=MAXIMUM_ITEMS)] = MAXIMUM_ITEMS,
     ) -> JSONResponse:
+        """The rates of a device as JSON. `metric` is a part of the counter's name."""
+
         def matching(names: Collection[str]) -> Collection[str]:
             return [each for each in names if metric in each]
 

@@ -33,6 +33,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
+        """An unknown address, or a method that is not allowed."""
         if not _is_from_browser(request):
             return await http_exception_handler(request, error)
 
@@ -45,6 +46,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
+        """A parameter with an invalid value."""
         if not _is_from_browser(request):
             return await request_validation_exception_handler(request, error)
 

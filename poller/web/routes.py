@@ -89,10 +89,12 @@ def create_app(backend: BackendQueries, stopping: asyncio.Event | None = None) -
 def _add_probes(app: FastAPI, backend: BackendQueries, snapshots: Snapshots) -> None:
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
+        """Liveness: the process responds."""
         return {"status": "ok"}
 
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
+        """Readiness: 200 when all stores answer, else 503 with the errors."""
         store_errors = await run_in_threadpool(backend.store_errors)
         is_ready = not any(store_errors.values())
 
@@ -104,6 +106,7 @@ def _add_probes(app: FastAPI, backend: BackendQueries, snapshots: Snapshots) -> 
 
     @app.get("/metrics")
     async def scrape() -> Response:
+        """Metrics for Prometheus."""
         snapshot = await snapshots.get()
         overview = None if snapshot.error else snapshot.overview
         text = metrics.render(overview)
@@ -115,6 +118,7 @@ def _add_overview_api(
 ) -> None:
     @app.get("/api/overview")
     async def overview() -> JSONResponse:
+        """The overview as JSON; 503 while the board cannot be read."""
         snapshot = await snapshots.get()
         if snapshot.overview is None or snapshot.error:
             body = {"error": {"message": snapshot.error}}
@@ -123,6 +127,7 @@ def _add_overview_api(
 
     @app.get("/api/stream", response_class=EventSourceResponse)
     async def live() -> AsyncIterator[ServerSentEvent]:
+        """The changes of the overview page as server-sent events."""
         async for frame in live_stream.frames(snapshots, build, stopping):
             yield frame
 
@@ -132,6 +137,7 @@ def _add_overview_page(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -
     async def show_overview(
         theme: RequestedTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0
     ) -> HTMLResponse:
+        """The overview page."""
         snapshot = await snapshots.get()
         options = DisplayOptions(theme.theme, refresh)
         html = page.overview(snapshot.view, options)
@@ -141,6 +147,7 @@ def _add_overview_page(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -
 def _add_collectors(app: FastAPI, backend: BackendQueries, page: PageRenderer) -> None:
     @app.get("/collectors", response_class=HTMLResponse)
     async def show_collectors(request: Request, theme: RequestedTheme) -> Response:
+        """The collectors page."""
         try:
             status = await run_in_threadpool(backend.collectors)
         except errors.PollerError as error:
@@ -152,17 +159,21 @@ def _add_collectors(app: FastAPI, backend: BackendQueries, page: PageRenderer) -
 
     @app.get("/api/collectors")
     async def collectors_document() -> JSONResponse:
+        """The collectors as JSON."""
         try:
             status = await run_in_threadpool(backend.collectors)
         except errors.PollerError as error:
             body = {"error": {"message": str(error)}}
             return JSONResponse(body, status_code=503)
-        return JSONResponse(collectors_page.document(status, _now_ms()))
+
+        document = collectors_page.document(status, _now_ms())
+        return JSONResponse(document)
 
 
 def _add_static_files(app: FastAPI, files: assets.Assets) -> None:
     @app.get("/static/{path}")
     async def static(path: str) -> Response:
+        """A static file, by its name with the hash."""
         asset = files.by_path.get(path)
         if asset is None:
             raise HTTPException(404, "no such file")
@@ -171,6 +182,7 @@ def _add_static_files(app: FastAPI, files: assets.Assets) -> None:
 
 
 async def _leader(snapshots: Snapshots) -> str:
+    """Whether there is a leader, in one word."""
     snapshot = await snapshots.get()
     if snapshot.overview is None or snapshot.error:
         return "unknown"

@@ -59,10 +59,13 @@ def changes(old: OverviewView | None, new: OverviewView) -> dict[str, Any]:
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The new and changed entries, and None for each removed one."""
     difference: dict[str, Any] = {}
     for key, value in new.items():
-        if key not in old or old[key] != value:
+        is_new = key not in old
+        if is_new or old[key] != value:
             difference[key] = value
+
     for key in old:
         if key not in new:
             difference[key] = None

@@ -41,7 +41,7 @@ Values = Mapping[str, float] | float
 
 
 def render(overview: Overview | None) -> bytes:
-    """Return the response to a scrape; None stands for a board that cannot be read."""
+    """Return the response to a scrape. The overview is None while the board cannot be read."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(OverviewCollector(overview))
     return generate_latest(registry)
@@ -91,7 +91,10 @@ def _targets(overview: Overview) -> Iterator[Metric]:
 
 
 def _failures(overview: Overview) -> Iterator[Metric]:
-    opened = {"failures": overview.breakers_open, "hand": overview.opened_by_hand}
+    opened = {
+        "failures": overview.breakers_open,
+        "hand": overview.opened_by_hand,
+    }
     yield _gauge("breakers_open", "Targets with an open breaker, by cause.", opened, "by")
 
     letters = {reason.value: overview.dead_letters.get(reason.value, 0) for reason in Reason}

@@ -50,6 +50,7 @@ def draw(overview: Overview) -> tuple[Chart, Chart]:
 
 
 def _throughput(overview: Overview, window: plot.Window) -> _Subject:
+    """Polls per second, and failed ones if there are any."""
     polls = []
     failed = []
     for point in overview.recent:
@@ -66,6 +67,7 @@ def _throughput(overview: Overview, window: plot.Window) -> _Subject:
 
 
 def _lateness(overview: Overview) -> _Subject:
+    """The p99 lateness of each slice."""
     samples = []
     for point in overview.recent:
         # A slice without polls has no lateness: a hole, not a zero.
@@ -77,14 +79,14 @@ def _lateness(overview: Overview) -> _Subject:
 
 
 def _chart(subject: _Subject, window: plot.Window, idle: Sequence[plot.Gap]) -> Chart:
+    """Draw a chart; `idle` are the spans without a poll."""
     samples = subject.lines[0].samples
     top = plot.ceiling(plot.highest(samples, window))
     sentence = _sentence(subject, window, idle)
     svg = plot.svg(subject.lines, window, top, sentence, idle)
 
-    top_label = subject.unit(top)
-    half_label = subject.unit(top / 2)
-    return Chart(subject.id, svg, {"top": top_label, "half": half_label})
+    axis = {"top": subject.unit(top), "half": subject.unit(top / 2)}
+    return Chart(subject.id, svg, axis)
 
 
 def _sentence(subject: _Subject, window: plot.Window, idle: Sequence[plot.Gap]) -> str:

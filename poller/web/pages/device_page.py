@@ -220,9 +220,10 @@ def _unread_reason(state: DeviceState) -> str:
 def _row(rates: TargetRates, line: Line, span: Span, now_ms: int) -> RateRow:
     metric = line.series.name
     newest = line.newest
+    labels = [text for _, text in line.known_by]
     return RateRow(
         target=rates.target.name,
-        name=" ".join(text for _, text in line.known_by),
+        name=" ".join(labels),
         metric=metric,
         rate=counter_units.per_second(metric, newest.per_second),
         mean=counter_units.per_second(metric, line.mean()),
@@ -246,11 +247,12 @@ def _verdict(rate: Rate) -> str:
 def _earlier_verdicts(rates: Sequence[Rate]) -> str:
     """The bad verdicts of older rates: `before: 1 reset, 2 gap`; empty without any."""
     times = Counter(rate.verdict for rate in rates if rate.verdict in _TONES)
+    if not times:
+        return ""
+
     counts = []
     for verdict, number in sorted(times.items()):
         counts.append(f"{formatting.exact(number)} {verdict}")
-    if not counts:
-        return ""
     return f"before: {', '.join(counts)}"
 
 

@@ -216,6 +216,7 @@ def _fill(
     """Add the cells of a table to `texts` and `tones`; return the keys of its rows."""
     rows = {row.key: row for row in table.rows(overview)}
     shown = list(rows.values())[: table.limit]
+
     for row in shown:
         prefix = f"{table.id}/{row.key}"
         for column, text in row.texts.items():
@@ -226,6 +227,8 @@ def _fill(
     # The rows of the queues are already limited to the busiest ones.
     total = len(overview.loads) if table is overview_tables.QUEUES else len(rows)
     hidden = total - len(shown)
-    more = f"{formatting.exact(hidden)} more, not shown" if hidden > 0 else ""
+    more = ""
+    if hidden > 0:
+        more = f"{formatting.exact(hidden)} more, not shown"
     texts[f"{table.id}-more"] = more
     return tuple(row.key for row in shown)

@@ -75,7 +75,7 @@ def _changes(overview: Overview) -> Iterator[TableRow]:
 
 
 def _digest(texts: Mapping[str, str]) -> str:
-    """Tells apart the events of one millisecond."""
+    """A checksum that distinguishes the events of one millisecond."""
     text = repr(sorted(texts.items()))
     checksum = zlib.crc32(text.encode("utf-8", "replace"))
     return f"{checksum:08x}"

@@ -175,6 +175,7 @@ def _grid(window: Window) -> str:
 
 
 def _draw(line: Line, window: Window, top: float) -> list[str]:
+    """The paths of a line: its stroke, and the area below it when it is filled."""
     stretches = [_points(samples, window, top) for samples in unbroken(line.samples, window)]
     if not stretches:
         return []
@@ -232,6 +233,7 @@ def _coordinates(points: Sequence[_Point]) -> str:
 
 
 def _rect(gap: Gap, window: Window) -> str:
+    """The shade of a span without a measurement."""
     start_ms, end_ms = gap
     x = window.x(start_ms)
     width = (end_ms - start_ms) / 1000

@@ -154,7 +154,7 @@ _CHANGES = (
         "edge-17.fra",
         "snmp",
     ),
-    (Kind.WORKER_LOST, "celery@poll-3 has said nothing for 11 s", "", ""),
+    (Kind.WORKER_LOST, "celery@poll-3 sent no heartbeat for 11 s", "", ""),
     (Kind.LEADERSHIP_TAKEN, "beat-1:4711 leads, epoch 7", "", ""),
     (
         Kind.DEAD_LETTER_MADE,
