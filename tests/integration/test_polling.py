@@ -266,7 +266,7 @@ def test_while_sql_is_away_cached_targets_are_polled(
 def test_a_hand_back_that_fails_is_repeated(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A target that the board did not take back is still handed back when the batch ends."""
     ids = world.add("answer", "answer")
-    world.again(ids, "t")
+    world.poll_now(ids, "t")
     del world.poller._parts.targets._cached[ids[0]]
     monkeypatch.setattr(inventory_feed, "poll_targets", _refuse)
     finish, calls = world.board.finish, []
@@ -279,7 +279,7 @@ def test_a_hand_back_that_fails_is_repeated(world: World, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(world.board, "finish", fail_once)
     with pytest.raises(errors.StoreConflict):
-        world.again(ids, "u")
+        world.poll_now(ids, "u")
     assert world.in_flight() == 0
     assert world.sound(ids)
 
