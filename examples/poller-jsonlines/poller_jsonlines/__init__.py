@@ -1,4 +1,4 @@
-"""A sink for poller that writes one JSON line per poll. Entry point: see pyproject.toml."""
+"""A sink for poller that writes one JSON line per poll. pyproject.toml has its entry point."""
 
 from poller_jsonlines.sink import JsonLinesSink
 

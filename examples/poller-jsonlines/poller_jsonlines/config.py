@@ -1,4 +1,7 @@
-"""Where to write, and how much? From the environment; POLLER_* names are the platform's own."""
+"""The configuration of the sink, from environment variables.
+
+The names do not begin with POLLER_, because those belong to the platform.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,39 @@ from pathlib import Path
 
 from poller import errors
 
-MOST_BYTES, KEEP = 100_000_000, 5
+DEFAULT_MAX_BYTES = 100_000_000
+DEFAULT_BACKUP_COUNT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
+    """The file to write, its maximum size, and the number of rotated files to keep."""
+
     path: Path
-    most_bytes: int
-    keep: int
+    max_bytes: int
+    backup_count: int
 
 
 def read(home: Path, environ: Mapping[str, str] = os.environ) -> Config:
-    """Raises InvalidSetting, naming the variable: the worker does not start then."""
+    """Return the configuration.
+
+    Raises InvalidSetting with the name of the wrong variable. The worker then does not start.
+    """
+    path = Path(environ.get("JSONLINES_FILE") or home / "readings.jsonl")
     return Config(
-        Path(environ.get("JSONLINES_FILE") or home / "readings.jsonl").expanduser().absolute(),
-        _number(environ, "JSONLINES_MAX_BYTES", MOST_BYTES, least=1000),
-        _number(environ, "JSONLINES_KEEP", KEEP, least=0),
+        path=path.expanduser().absolute(),
+        max_bytes=_integer(environ, "JSONLINES_MAX_BYTES", DEFAULT_MAX_BYTES, minimum=1000),
+        backup_count=_integer(environ, "JSONLINES_KEEP", DEFAULT_BACKUP_COUNT, minimum=0),
     )
 
 
-def _number(environ: Mapping[str, str], name: str, default: int, least: int) -> int:
+def _integer(environ: Mapping[str, str], name: str, default: int, minimum: int) -> int:
     text = environ.get(name, "")
     if not text:
         return default
-    if not text.isdecimal() or int(text) < least:
+    if not text.isdecimal() or int(text) < minimum:
         raise errors.InvalidSetting(
-            f'{name}: "{text}" is no whole number from {least} on', hint=f"{name}={default}"
+            f'{name}: "{text}" is not a whole number of at least {minimum}',
+            hint=f"{name}={default}",
         )
     return int(text)

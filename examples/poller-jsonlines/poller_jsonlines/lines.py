@@ -1,4 +1,4 @@
-"""A poll as one line of JSON. Pure."""
+"""A pure function from the readings of one poll to one line of JSON."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from poller.sinks.api import Sample
 
 
 def line(sample: Sample) -> str:
-    """What JSON cannot say (NaN, infinity) is null."""
-    target, readings = sample.target, sample.readings
-    rows = [
-        [series.name, dict(series.labels), series.kind.value, value if isfinite(value) else None]
-        for series, value in zip(readings.series.series, readings.values, strict=True)
-    ]
+    """Return the line of a sample. NaN and infinity become null, because JSON has neither."""
+    readings = []
+    values = sample.readings.values
+    for series, value in zip(sample.readings.series.series, values, strict=True):
+        json_value = value if isfinite(value) else None
+        readings.append([series.name, dict(series.labels), series.kind.value, json_value])
+
     poll = {
         "at_ms": sample.at_ms,
-        "device": target.device,
-        "target": target.name,
-        "collector": target.collector,
+        "device": sample.target.device,
+        "target": sample.target.name,
+        "collector": sample.target.collector,
+        "readings": readings,
     }
-    return json.dumps({**poll, "readings": rows}, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.dumps(poll, ensure_ascii=False, separators=(",", ":")) + "\n"

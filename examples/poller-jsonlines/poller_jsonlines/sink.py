@@ -1,4 +1,7 @@
-"""The sink: samples to lines, lines to a file. All of a call is written or nothing, whoever else writes there."""
+"""The sink: it appends the samples of one call to a file, all or none, and rotates the file.
+
+A lock makes this safe for several processes that write to the same file.
+"""
 
 from __future__ import annotations
 
@@ -15,66 +18,85 @@ from poller_jsonlines import config, lines
 
 
 class JsonLinesSink:
-    """Made once per worker process; several processes of a host may write to the same file."""
+    """Writes one JSON line per poll. Each worker process makes one instance."""
 
     name: ClassVar[str] = "jsonlines"
     api_version: ClassVar[int] = 1
 
     def __init__(self, stores: Stores) -> None:
+        """Create the file. Raises InvalidSetting if the file cannot be written."""
         self._config = config.read(Path(stores.settings.home))
+        self._path = self._config.path
         try:
-            self._config.path.parent.mkdir(parents=True, exist_ok=True)
-            self._config.path.touch()
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.touch()
         except OSError as error:
-            cause = error.strerror or type(error).__name__
             raise errors.InvalidSetting(
-                f"JSONLINES_FILE: cannot write to {self._config.path}", cause
+                f"JSONLINES_FILE: cannot write to {self._path}", cause=_reason(error)
             ) from None
 
     def write(self, samples: Sequence[Sample]) -> None:
-        """Raises StoreUnavailable when the disk is full or gone: the same samples come again later."""
+        """Append one line per sample.
+
+        Raises StoreUnavailable if the disk is full or away. poller then repeats the call later.
+        """
         data = "".join(lines.line(sample) for sample in samples).encode()
         try:
-            with self._alone():
-                self._rotate(len(data))
-                _append(self._config.path, data)
+            with self._locked():
+                self._rotate_before(len(data))
+                _append(self._path, data)
         except OSError as error:
-            text = f"cannot write to {self._config.path}"
             raise errors.StoreUnavailable(
-                text, cause=error.strerror or type(error).__name__
+                f"cannot write to {self._path}", cause=_reason(error)
             ) from error
 
     def close(self) -> None:
-        """Nothing is held between two calls."""
+        """Do nothing: no file stays open between two calls."""
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with Path(f"{self._config.path}.lock").open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes from writing. Closing the lock file releases the lock."""
+        with Path(f"{self._path}.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _rotate(self, more: int) -> None:
-        """`readings.jsonl` becomes `.1`, that becomes `.2`, and the last one goes."""
-        path, keep = self._config.path, self._config.keep
-        size = path.stat().st_size if path.exists() else 0
-        if not size or size + more <= self._config.most_bytes:
+    def _rotate_before(self, new_bytes: int) -> None:
+        """Rotate the files if the new bytes do not fit into the current one.
+
+        `readings.jsonl` becomes `.1`, `.1` becomes `.2`, and the oldest file is removed.
+        """
+        size = self._path.stat().st_size if self._path.exists() else 0
+        if size == 0 or size + new_bytes <= self._config.max_bytes:
             return
-        for number in range(keep, 0, -1):
-            older = path if number == 1 else Path(f"{path}.{number - 1}")
-            if older.exists():
-                older.replace(f"{path}.{number}")
-        if not keep:
-            path.unlink()
+
+        backup_count = self._config.backup_count
+        if backup_count == 0:
+            self._path.unlink()
+            return
+
+        for number in range(backup_count, 1, -1):
+            newer = Path(f"{self._path}.{number - 1}")
+            if newer.exists():
+                newer.replace(f"{self._path}.{number}")
+        self._path.replace(f"{self._path}.1")
 
 
 def _append(path: Path, data: bytes) -> None:
-    """What was written of it before an error is taken back: a retry must double nothing."""
+    """Append all data, or none: after an error the file has its old size again.
+
+    A repeated call then writes no line twice.
+    """
     with path.open("ab", buffering=0) as file:
-        before = os.fstat(file.fileno()).st_size
+        old_size = os.fstat(file.fileno()).st_size
         try:
-            left = memoryview(data)
-            while left:
-                left = left[file.write(left) :]
+            unwritten = memoryview(data)
+            while unwritten:
+                written = file.write(unwritten)
+                unwritten = unwritten[written:]
         except OSError:
-            os.ftruncate(file.fileno(), before)
+            os.ftruncate(file.fileno(), old_size)
             raise
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__

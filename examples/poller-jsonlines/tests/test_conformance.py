@@ -1,4 +1,8 @@
-"""The sink keeps to the contract. That nothing is ever written twice no file of lines can promise: see the README."""
+"""The sink passes the conformance suite of poller.
+
+The suite gets no list of stored samples, so it does not check for repeated ones: a slow disk may
+repeat lines (see the README).
+"""
 
 from __future__ import annotations
 

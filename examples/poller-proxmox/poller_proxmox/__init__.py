@@ -1,4 +1,4 @@
-"""Proxmox VE and Proxmox Backup Server for poller, over their HTTP API. Entry points: see pyproject.toml."""
+"""Collectors for Proxmox VE and Proxmox Backup Server. pyproject.toml has their entry points."""
 
 from poller_proxmox.collector import ProxmoxBackup, ProxmoxVe
 

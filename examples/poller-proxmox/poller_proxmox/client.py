@@ -1,4 +1,7 @@
-"""The HTTP API of Proxmox: one GET, its `data`, and every way in which that can fail as one of poller's errors."""
+"""An HTTP client for the Proxmox API: one GET request returns the `data` of the response.
+
+Every failure is a DeviceError of poller. No error text contains the secret of the token.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ import httpcore
 from poller.collectors import api
 from poller.collectors.credentials import Token
 
-#: More than any cluster says of itself.
-MOST_BYTES = 32 * 1024 * 1024
+#: A longer response body is refused. The responses of the largest clusters are far shorter.
+MAX_BODY_BYTES = 32 * 1024 * 1024
+
 _TRANSLATION: dict[type[Exception], type[api.DeviceError]] = {
     httpcore.TimeoutException: api.DeviceTimeout,
     httpcore.NetworkError: api.DeviceUnreachable,
@@ -22,35 +26,38 @@ _TRANSLATION: dict[type[Exception], type[api.DeviceError]] = {
     httpcore.UnsupportedProtocol: api.DeviceProtocolError,
     OSError: api.DeviceUnreachable,
 }
-_EXPECTED = tuple(_TRANSLATION)
+_TRANSLATED = tuple(_TRANSLATION)
 
 
 class TokenRefused(api.DeviceAuthFailed):
-    """It does not know our token: no request will be answered."""
+    """The server does not accept the token: every further request would fail too."""
 
 
-class BadAnswer(api.DeviceProtocolError):
-    """It answered, but not with what was asked for: the next request may fare better."""
+class BadResponse(api.DeviceProtocolError):
+    """The server sent an error or malformed data: a request for another path may still succeed."""
 
 
 class _Network(httpcore.AnyIOBackend):
-    """Remembers the connection it made: one that is cancelled during its handshake is known to nobody else."""
+    """A network backend that can close its last connection.
 
-    made: httpcore.AsyncNetworkStream | None = None
+    The connection pool does not know a connection whose TLS handshake was cancelled.
+    """
+
+    _stream: httpcore.AsyncNetworkStream | None = None
 
     async def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
         await self.close()
-        self.made = await super().connect_tcp(*args, **kwargs)
-        return self.made
+        self._stream = await super().connect_tcp(*args, **kwargs)
+        return self._stream
 
     async def close(self) -> None:
-        if self.made is not None:
-            await self.made.aclose()
-            self.made = None
+        if self._stream is not None:
+            await self._stream.aclose()
+            self._stream = None
 
 
 class Client:
-    """A connection that is kept between polls; the token is sent with every request."""
+    """One connection to a server, kept open between polls. Every request carries the token."""
 
     def __init__(
         self, address: str, port: int, scheme: str, token: Token, context: ssl.SSLContext
@@ -58,98 +65,118 @@ class Client:
         self._name = f"{address} port {port}"
         host = f"[{address}]" if ":" in address else address
         self._url = f"https://{host}:{port}/api2/json"
-        name, secret = _parts(token)
-        between = "=" if scheme == "PVEAPIToken" else ":"
+
+        user, secret = _split_token(token)
+        separator = "=" if scheme == "PVEAPIToken" else ":"
         self._headers = [
-            ("Authorization", f"{scheme}={name}{between}{secret}"),
+            ("Authorization", f"{scheme}={user}{separator}{secret}"),
             ("Accept-Encoding", "identity"),
         ]
         self._secret = re.compile(re.escape(secret), re.IGNORECASE)
+
         self._network = _Network()
         self._pool = httpcore.AsyncConnectionPool(
             context, max_connections=1, network_backend=self._network
         )
 
     async def get(self, path: str) -> Any:
-        """What the server says under `data`. Raises a DeviceError."""
+        """Return the `data` of the response to a GET request. Raises a DeviceError."""
+        url = self._url + path
         try:
-            async with self._pool.stream("GET", self._url + path, headers=self._headers) as answer:
-                body = await self._body(answer)
-        except _EXPECTED as error:
-            raise self._translated(error) from None
-        self._check(answer, path)
+            async with self._pool.stream("GET", url, headers=self._headers) as response:
+                body = await self._body(response)
+        except _TRANSLATED as error:
+            raise self._translate(error) from None
+
+        self._check_status(response, path)
         return self._data(body, path)
 
     async def close(self) -> None:
         await self._pool.aclose()
         await self._network.close()
 
-    async def _body(self, answer: httpcore.Response) -> bytes:
+    async def _body(self, response: httpcore.Response) -> bytes:
         body = bytearray()
-        async for piece in answer.aiter_stream():
-            body += piece
-            if len(body) > MOST_BYTES:
+        async for chunk in response.aiter_stream():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
                 raise api.DeviceProtocolError(
-                    f"{self._name} answered with more than {MOST_BYTES} bytes"
+                    f"{self._name} sent a response of more than {MAX_BODY_BYTES} bytes"
                 )
         return bytes(body)
 
-    def _check(self, answer: httpcore.Response, path: str) -> None:
-        status = answer.status
+    def _check_status(self, response: httpcore.Response, path: str) -> None:
+        status = response.status
+        if status == 200:
+            return
+
         if status == 401:
-            raise TokenRefused(f"{self._name} refused our token", cause="status 401")
+            raise TokenRefused(f"{self._name} refused the token", cause="status 401")
         if status == 403:
             raise api.DeviceAuthFailed(
-                f"our token may not read {path}", hint="give it the role PVEAuditor, or Audit"
+                f"the token may not read {path}", hint="give it the role PVEAuditor, or Audit"
             )
         if status in (404, 501):
             raise api.DeviceUnsupported(
                 f"{self._name} does not have {path}", cause=f"status {status}"
             )
-        if status != 200:  # the reason is Proxmox' own sentence
-            reason = answer.extensions.get("reason_phrase", b"").decode(errors="replace")
-            cause = f"{path}: status {status} {self._masked(reason)}".strip()
-            raise BadAnswer(f"{self._name} cannot answer", cause=cause)
+
+        # Proxmox explains an error in the reason phrase of the status line.
+        reason = response.extensions.get("reason_phrase", b"").decode(errors="replace")
+        cause = f"{path}: status {status} {self._mask_secret(reason)}".strip()
+        raise BadResponse(f"{self._name} sent an error", cause=cause)
 
     def _data(self, body: bytes, path: str) -> Any:
         try:
             text = body.decode()
             data = json.loads(text)["data"]
-            if "\\u" in text:  # half of a pair is good JSON, but no text that anybody could store
+            if "\\u" in text:
+                # JSON allows half of a surrogate pair, but UTF-8 cannot encode it.
                 json.dumps(data, ensure_ascii=False).encode()
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise BadAnswer(f"{self._name}: the answer to {path} is not Proxmox' JSON") from None
+            raise BadResponse(f"{self._name}: the response to {path} is malformed") from None
         return data
 
-    def _masked(self, said: str) -> str:
-        """A server may repeat what it was sent; poller knows the token as it was typed, not as it is sent."""
-        return self._secret.sub("***", said)
+    def _mask_secret(self, text: str) -> str:
+        """Replace the secret in a text of the server, which may quote the Authorization header.
 
-    def _translated(self, error: Exception) -> api.DeviceError:
-        """Some of their texts quote the server."""
-        text = self._masked(str(error)) or type(error).__name__
-        if any(isinstance(each, ssl.SSLError) for each in _beneath(error)):
-            hint = "set ca_file or fingerprint"
+        The platform masks only the token as the operator typed it.
+        """
+        return self._secret.sub("***", text)
+
+    def _translate(self, error: Exception) -> api.DeviceError:
+        """Return the DeviceError for an exception of httpcore, whose text may quote the server."""
+        text = self._mask_secret(str(error)) or type(error).__name__
+        if any(isinstance(cause, ssl.SSLError) for cause in _chain(error)):
             return api.DeviceProtocolError(
-                f"{self._name}: its certificate is not trusted", text, hint
+                f"{self._name}: its certificate is not trusted",
+                cause=text,
+                hint="set ca_file or fingerprint",
             )
-        kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
-        return kind(f"{self._name} cannot be read", cause=text)
+
+        bases = type(error).__mro__
+        translated = next(_TRANSLATION[base] for base in bases if base in _TRANSLATION)
+        return translated(f"{self._name} cannot be read", cause=text)
 
 
-def _beneath(error: BaseException) -> Iterator[BaseException]:
-    """httpcore wraps what anyio wraps what ssl raises."""
-    below: BaseException | None = error
-    while below is not None:
-        yield below
-        below = below.__cause__ or below.__context__
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and its causes: httpcore wraps anyio, and anyio wraps ssl."""
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or current.__context__
 
 
-def _parts(token: Token) -> tuple[str, str]:
-    """Of `user@realm!name=secret`, or with the colon that the Backup Server wants: what stands before and behind it."""
-    name, equals, secret = token.token.get_secret_value().strip().partition("=")
-    if not equals:
-        name, equals, secret = name.partition(":")
-    if not (equals and "@" in name and "!" in name and secret) or not (name + secret).isascii():
+def _split_token(token: Token) -> tuple[str, str]:
+    """Split a token into `user@realm!name` and its secret.
+
+    Proxmox VE writes `=` between the two, and Proxmox Backup Server `:`. Both are accepted.
+    """
+    user, separator, secret = token.token.get_secret_value().strip().partition("=")
+    if not separator:
+        user, separator, secret = user.partition(":")
+
+    well_formed = separator and "@" in user and "!" in user and secret
+    if not well_formed or not (user + secret).isascii():
         raise api.DeviceAuthFailed("the token is not of the form user@realm!name=secret")
-    return name, secret
+    return user, secret

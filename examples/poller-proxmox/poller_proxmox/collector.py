@@ -1,4 +1,7 @@
-"""Two collectors, each one poll from top to bottom: a kept connection, a few requests, readings."""
+"""The two collectors. Each sends a few requests over an open connection and yields readings.
+
+A part that fails (`nodes`, `tasks`, ...) does not stop the other parts.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +12,51 @@ from typing import Any, ClassVar
 from poller.collectors import api
 from poller.collectors.credentials import Token
 from poller_proxmox import backup_server, trust, ve
-from poller_proxmox.client import BadAnswer, Client, TokenRefused
-from poller_proxmox.options import BackupOptions, VeOptions
+from poller_proxmox.client import BadResponse, Client, TokenRefused
+from poller_proxmox.options import BackupOptions, VeOptions, VePart
 
-#: We stop this long before the platform's deadline, so that what was read can still be handed over.
-_HAND_OVER_S = 0.1
+#: Reading ends this long before the deadline of the poll, so that the readings can be yielded.
+_YIELD_TIME_S = 0.1
 
 
 class _Proxmox:
-    """What both have in common: a token, a connection that is kept, and parts that fail one by one."""
+    """The base of both collectors: a token, an open connection, and one error for the whole poll.
+
+    A subclass sets the class variables and implements `_read_parts`.
+    """
 
     name: ClassVar[str]
     api_version: ClassVar[int] = 1
     credentials: ClassVar[tuple[type[api.Credential], ...]] = (Token,)
-    scheme: ClassVar[str]
+    auth_scheme: ClassVar[str]
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        visit = _Visit(poll)
-        error = await self._visit(visit)
-        for item in visit.items:
+        results = _PollResults()
+        error = await self._read(poll, results)
+
+        for item in results.items:
             yield item
-        yield api.Traffic(visit.requests)
+        yield api.Traffic(results.requests)
+
         if error is not None:
             raise error
 
-    async def _visit(self, visit: _Visit) -> api.DeviceError | None:
-        """What ended it before its time, if anything; what was read until then is kept."""
+    async def _read(self, poll: api.Poll, results: _PollResults) -> api.DeviceError | None:
+        """Fill `results`, and return the error that ended the poll early, if any."""
+
+        async def read_parts(client: Client) -> None:
+            await self._read_parts(client, poll.options, results)
+
         try:
-            async with asyncio.timeout_at(visit.poll.deadline - _HAND_OVER_S):
-                await visit.poll.session(self, lambda client: self.ask(client, visit))
+            async with asyncio.timeout_at(poll.deadline - _YIELD_TIME_S):
+                await poll.session(self, read_parts)
         except TimeoutError:
-            return api.DeviceTimeout(f"{visit.poll.address} did not answer all of it in time")
+            return api.DeviceTimeout(f"{poll.address} did not answer all requests in time")
         except api.DeviceError as error:
             return error
         return None
 
-    async def ask(self, client: Client, visit: _Visit) -> None:
+    async def _read_parts(self, client: Client, options: Any, results: _PollResults) -> None:
         raise NotImplementedError
 
     def session_key(self, poll: api.Poll) -> Hashable:
@@ -55,90 +67,105 @@ class _Proxmox:
         options = poll.options
         if not isinstance(poll.credential, Token):
             raise api.DeviceAuthFailed(f"{self.name} needs a credential of kind token")
-        context = trust.context(options.ca_file, options.fingerprint, options.insecure)
-        return Client(poll.address, options.port, self.scheme, poll.credential, context)
+
+        context = trust.tls_context(options.ca_file, options.fingerprint, options.insecure)
+        return Client(poll.address, options.port, self.auth_scheme, poll.credential, context)
 
     async def close_session(self, session: Client, *, politely: bool) -> None:
         await session.close()
 
 
 class ProxmoxVe(_Proxmox):
-    """Nodes, guests, storages and backups of a Proxmox VE cluster; any of its nodes answers for all."""
+    """Reads the nodes, guests, storages and backups of a Proxmox VE cluster from any one node."""
 
     name: ClassVar[str] = "proxmox"
-    scheme: ClassVar[str] = "PVEAPIToken"
+    auth_scheme: ClassVar[str] = "PVEAPIToken"
     Options: ClassVar[type[api.Options]] = VeOptions
 
-    async def ask(self, client: Client, visit: _Visit) -> None:
-        options: VeOptions = visit.poll.options
-        for path in dict.fromkeys(ve.PATHS[part] for part in options.parts):
-            parts = [part for part in options.parts if ve.PATHS[part] == path]
-            data = await visit.get(client, path, ", ".join(parts))
-            for part in parts if data is not None else ():
-                visit.take(part, ve.readings(part, data, options.task_types))
+    async def _read_parts(self, client: Client, options: VeOptions, results: _PollResults) -> None:
+        parts_by_path: dict[str, list[VePart]] = {}
+        for part in options.parts:
+            parts_by_path.setdefault(ve.PATHS[part], []).append(part)
+
+        for path, parts in parts_by_path.items():
+            data = await results.fetch(client, path, ", ".join(parts))
+            if data is None:
+                continue
+            for part in parts:
+                results.add(part, ve.readings(part, data, options.task_types))
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         return ve.HELP
 
 
 class ProxmoxBackup(_Proxmox):
-    """Datastores, backups and jobs of a Proxmox Backup Server."""
+    """Reads the datastores, backups and jobs of a Proxmox Backup Server."""
 
     name: ClassVar[str] = "proxmox-backup"
-    scheme: ClassVar[str] = "PBSAPIToken"
+    auth_scheme: ClassVar[str] = "PBSAPIToken"
     Options: ClassVar[type[api.Options]] = BackupOptions
 
-    async def ask(self, client: Client, visit: _Visit) -> None:
-        options: BackupOptions = visit.poll.options
-        if (
-            "node" in options.parts
-            and (data := await visit.get(client, backup_server.NODE_STATUS, "node")) is not None
-        ):
-            visit.take("node", backup_server.node(data))
-        if "datastores" in options.parts or "backups" in options.parts:
-            await self._datastores(client, visit, options)
-        if (
-            "tasks" in options.parts
-            and (data := await visit.get(client, backup_server.TASKS, "tasks")) is not None
-        ):
-            visit.take("tasks", backup_server.tasks(data, options.task_types))
+    async def _read_parts(
+        self, client: Client, options: BackupOptions, results: _PollResults
+    ) -> None:
+        if "node" in options.parts:
+            data = await results.fetch(client, backup_server.NODE_STATUS, "node")
+            if data is not None:
+                results.add("node", backup_server.node(data))
 
-    async def _datastores(self, client: Client, visit: _Visit, options: BackupOptions) -> None:
-        data = await visit.get(client, backup_server.USAGE, "datastores")
+        if "datastores" in options.parts or "backups" in options.parts:
+            await self._read_datastores(client, options, results)
+
+        if "tasks" in options.parts:
+            data = await results.fetch(client, backup_server.TASKS, "tasks")
+            if data is not None:
+                results.add("tasks", backup_server.tasks(data, options.task_types))
+
+    async def _read_datastores(
+        self, client: Client, options: BackupOptions, results: _PollResults
+    ) -> None:
+        data = await results.fetch(client, backup_server.USAGE, "datastores")
         if data is None:
             return
+
         if "datastores" in options.parts:
-            visit.take("datastores", backup_server.datastores(data))
-        for store in backup_server.stores(data) if "backups" in options.parts else ():
-            found = await visit.get(client, backup_server.groups_path(store), f"backups of {store}")
-            if found is not None:
-                visit.take(f"backups of {store}", backup_server.groups(store, found))
+            results.add("datastores", backup_server.datastores(data))
+
+        if "backups" in options.parts:
+            for store in backup_server.readable_stores(data):
+                part = f"backups of {store}"
+                groups = await results.fetch(client, backup_server.groups_path(store), part)
+                if groups is not None:
+                    results.add(part, backup_server.groups(store, groups))
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         return backup_server.HELP
 
 
-class _Visit:
-    """What one poll has read, and which parts of it failed."""
+class _PollResults:
+    """The readings and failed parts of one poll, and the number of its requests."""
 
-    def __init__(self, poll: api.Poll) -> None:
-        self.poll = poll
+    def __init__(self) -> None:
         self.items: list[api.Yielded] = []
         self.requests = 0
 
-    async def get(self, client: Client, path: str, part: str) -> Any:
-        """None when the server has no good answer to that: it costs only this part. Anything worse ends the poll."""
+    async def fetch(self, client: Client, path: str, part: str) -> Any:
+        """Return the data of a path, or record the failure of the part and return None.
+
+        Raises a DeviceError if further requests of the poll would fail too.
+        """
         self.requests += 1
         try:
             return await client.get(path)
         except TokenRefused:
             raise
-        except (api.DeviceAuthFailed, api.DeviceUnsupported, BadAnswer) as error:
+        except (api.DeviceAuthFailed, api.DeviceUnsupported, BadResponse) as error:
             self.items.append(api.PartFailed(part, error))
             return None
 
-    def take(self, part: str, found: Iterable[api.Reading]) -> None:
+    def add(self, part: str, readings: Iterable[api.Reading]) -> None:
+        """Add all readings of a part, or none and the failure of the part."""
         try:
-            self.items += list(found)
+            self.items += list(readings)
         except api.DeviceError as error:
             self.items.append(api.PartFailed(part, error))

@@ -1,4 +1,4 @@
-"""Which certificate will do? One that a CA signed, exactly one, or any: three TLS contexts."""
+"""TLS contexts for three kinds of trust: a CA, one pinned certificate, or any certificate."""
 
 from __future__ import annotations
 
@@ -10,30 +10,35 @@ from pathlib import Path
 from poller.collectors import api
 
 
-class _PinnedObject(ssl.SSLObject):
-    """Looks at the certificate as soon as the handshake is over: nothing has been sent by then, no token either."""
+class _PinnedConnection(ssl.SSLObject):
+    """Checks the certificate at the end of the handshake, before the first request is sent."""
 
     def do_handshake(self) -> None:
         super().do_handshake()
-        found = hashlib.sha256(self.getpeercert(True) or b"").hexdigest()
-        wanted = getattr(self.context, "fingerprint", "")
-        if found != wanted:
+        actual = hashlib.sha256(self.getpeercert(True) or b"").hexdigest()
+        expected = getattr(self.context, "fingerprint", "")
+        if actual != expected:
             raise ssl.SSLCertVerificationError(
-                ssl.SSL_ERROR_SSL, f"its fingerprint is {found}, not {wanted}"
+                ssl.SSL_ERROR_SSL, f"its fingerprint is {actual}, not {expected}"
             )
 
 
-class _Pinned(ssl.SSLContext):
-    sslobject_class = _PinnedObject
+class _PinnedContext(ssl.SSLContext):
+    sslobject_class = _PinnedConnection
     fingerprint = ""
 
 
-def context(ca_file: str, fingerprint: str, insecure: bool) -> ssl.SSLContext:
-    """Kept until the CA file changes: reading certificates costs milliseconds. Raises OptionsUnusable."""
+def tls_context(ca_file: str, fingerprint: str, insecure: bool) -> ssl.SSLContext:
+    """Return a TLS context, cached until the CA file changes: reading it takes milliseconds.
+
+    Raises OptionsUnusable if the CA file cannot be used.
+    """
     if fingerprint or insecure:
         return _without_ca(fingerprint)
+
     try:
-        return _with_ca(ca_file, Path(ca_file).stat().st_mtime_ns if ca_file else 0)
+        changed_ns = Path(ca_file).stat().st_mtime_ns if ca_file else 0
+        return _with_ca(ca_file, changed_ns)
     except (OSError, ssl.SSLError) as error:
         raise api.OptionsUnusable(
             f'the CA file "{ca_file}" cannot be used', cause=str(error)
@@ -47,11 +52,13 @@ def _with_ca(ca_file: str, changed_ns: int) -> ssl.SSLContext:
 
 @lru_cache(maxsize=1024)
 def _without_ca(fingerprint: str) -> ssl.SSLContext:
-    made = (
-        _Pinned(ssl.PROTOCOL_TLS_CLIENT) if fingerprint else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    )
-    made.check_hostname = False
-    made.verify_mode = ssl.CERT_NONE
-    if isinstance(made, _Pinned):
-        made.fingerprint = fingerprint
-    return made
+    context: ssl.SSLContext
+    if fingerprint:
+        context = _PinnedContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.fingerprint = fingerprint
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

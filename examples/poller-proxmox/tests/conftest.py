@@ -1,4 +1,4 @@
-"""A fake Proxmox VE and a fake Backup Server for whoever asks."""
+"""Fixtures: a fake Proxmox VE and a fake Proxmox Backup Server."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import fake
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[fake.Fake]:
-    with fake.serving(tmp_path, fake.VE, fake.VE_HEADER) as running:
-        yield running
+def cluster(tmp_path: Path) -> Iterator[fake.FakeServer]:
+    with fake.serving(tmp_path, fake.VE, fake.VE_HEADER) as server:
+        yield server
 
 
 @pytest.fixture
-def backup_server(tmp_path: Path) -> Iterator[fake.Fake]:
-    with fake.serving(tmp_path, fake.BACKUP, fake.BACKUP_HEADER) as running:
-        yield running
+def backup_server(tmp_path: Path) -> Iterator[fake.FakeServer]:
+    with fake.serving(tmp_path, fake.BACKUP, fake.BACKUP_HEADER) as server:
+        yield server

@@ -1,4 +1,4 @@
-"""A small Proxmox: the answers of both products to what we ask, over real TLS, with tokens that it checks."""
+"""A fake server for both products: fixed responses over real TLS, and a check of the token."""
 
 from __future__ import annotations
 
@@ -24,36 +24,48 @@ VE_HEADER = f"PVEAPIToken={TOKEN}"
 BACKUP_HEADER = f"PBSAPIToken={TOKEN.replace('=', ':')}"
 GIB = 2**30
 
-RESOURCES = [
+RESOURCES: list[dict[str, Any]] = [
     {
-        "id": "node/pve1", "type": "node", "node": "pve1", "status": "online", "level": "", "cgroup-mode": 2,
-        "cpu": 0.0372, "maxcpu": 16, "mem": 21 * GIB, "maxmem": 64 * GIB, "disk": 9 * GIB, "maxdisk": 94 * GIB,
-        "uptime": 1_209_600,
+        "type": "node", "id": "node/pve1", "node": "pve1", "status": "online",
+        "level": "", "cgroup-mode": 2, "uptime": 1_209_600,
+        "cpu": 0.0372, "maxcpu": 16, "mem": 21 * GIB, "maxmem": 64 * GIB,
+        "disk": 9 * GIB, "maxdisk": 94 * GIB,
     },
-    {"id": "node/pve2", "type": "node", "node": "pve2", "status": "offline", "level": ""},
     {
-        "id": "qemu/100", "type": "qemu", "vmid": 100, "name": "db1", "node": "pve1", "status": "running",
-        "template": 0, "cpu": 0.25, "maxcpu": 4, "mem": 3 * GIB, "maxmem": 8 * GIB, "disk": 0, "maxdisk": 32 * GIB,
-        "uptime": 86_400, "netin": 123_456_789, "netout": 987_654, "diskread": 555, "diskwrite": 777,
+        "type": "node", "id": "node/pve2", "node": "pve2", "status": "offline",
+        "level": "",
+    },
+    {
+        "type": "qemu", "id": "qemu/100", "node": "pve1", "status": "running",
+        "vmid": 100, "name": "db1", "template": 0, "uptime": 86_400,
+        "cpu": 0.25, "maxcpu": 4, "mem": 3 * GIB, "maxmem": 8 * GIB,
+        "disk": 0, "maxdisk": 32 * GIB, "diskread": 555, "diskwrite": 777,
+        "netin": 123_456_789, "netout": 987_654,
         "pool": "prod", "tags": "db;linux",
     },
     {
-        "id": "lxc/101", "type": "lxc", "vmid": 101, "name": "dns", "node": "pve1", "status": "stopped", "template": 0,
-        "cpu": 0, "maxcpu": 1, "mem": 0, "maxmem": GIB, "disk": 0, "maxdisk": 8 * GIB, "uptime": 0,
+        "type": "lxc", "id": "lxc/101", "node": "pve1", "status": "stopped",
+        "vmid": 101, "name": "dns", "template": 0, "uptime": 0,
+        "cpu": 0, "maxcpu": 1, "mem": 0, "maxmem": GIB,
+        "disk": 0, "maxdisk": 8 * GIB,
     },
     {
-        "id": "qemu/9000", "type": "qemu", "vmid": 9000, "name": "golden", "node": "pve1", "status": "stopped",
-        "template": 1,
+        "type": "qemu", "id": "qemu/9000", "node": "pve1", "status": "stopped",
+        "vmid": 9000, "name": "golden", "template": 1,
     },
     {
-        "id": "storage/pve1/local", "type": "storage", "storage": "local", "node": "pve1", "status": "available",
-        "disk": 9 * GIB, "maxdisk": 94 * GIB, "shared": 0, "plugintype": "dir", "content": "iso,backup",
+        "type": "storage", "id": "storage/pve1/local", "node": "pve1", "status": "available",
+        "storage": "local", "plugintype": "dir", "shared": 0, "content": "iso,backup",
+        "disk": 9 * GIB, "maxdisk": 94 * GIB,
     },
     {
-        "id": "storage/pve2/pbs", "type": "storage", "storage": "pbs", "node": "pve2", "status": "unknown",
-        "shared": 1, "plugintype": "pbs", "content": "backup",
+        "type": "storage", "id": "storage/pve2/pbs", "node": "pve2", "status": "unknown",
+        "storage": "pbs", "plugintype": "pbs", "shared": 1, "content": "backup",
     },
-    {"id": "sdn/pve1/localnetwork", "type": "sdn", "sdn": "localnetwork", "node": "pve1", "status": "ok"},
+    {
+        "type": "sdn", "id": "sdn/pve1/localnetwork", "node": "pve1", "status": "ok",
+        "sdn": "localnetwork",
+    },
 ]  # fmt: skip
 CLUSTER = [
     {"type": "cluster", "id": "cluster", "name": "lab", "nodes": 2, "quorate": 1, "version": 4},
@@ -70,39 +82,50 @@ CLUSTER = [
 
 
 def _task(
-    node: str, kind: str, about: str, began: int, took: int | None, status: str = "OK"
+    task_type: str, guest: str, started: int, duration: int | None, status: str = "OK"
 ) -> dict[str, Any]:
+    """Return a task of node pve1. A task without a duration still runs."""
     task = {
-        "node": node,
-        "type": kind,
-        "id": about,
+        "node": "pve1",
+        "type": task_type,
+        "id": guest,
         "user": "root@pam",
-        "starttime": began,
+        "starttime": started,
         "saved": "1",
     }
-    return task if took is None else {**task, "endtime": began + took, "status": status}
+    if duration is None:
+        return task
+    return {**task, "endtime": started + duration, "status": status}
 
 
 VE_TASKS = [
-    _task("pve1", "vzdump", "100", 1_700_090_000, None),
-    _task("pve1", "vzdump", "100", 1_700_000_000, 300),
-    _task("pve1", "vzdump", "101", 1_700_000_400, 60, "job errors"),
-    _task("pve1", "vzdump", "100", 1_699_900_000, 200, "interrupted by signal"),
-    _task("pve1", "qmstart", "100", 1_699_000_000, 3),
+    _task("vzdump", "100", 1_700_090_000, None),
+    _task("vzdump", "100", 1_700_000_000, 300),
+    _task("vzdump", "101", 1_700_000_400, 60, "job errors"),
+    _task("vzdump", "100", 1_699_900_000, 200, "interrupted by signal"),
+    _task("qmstart", "100", 1_699_000_000, 3),
 ]
 USAGE = [
     {
-        "store": "main", "total": 4000 * GIB, "used": 1500 * GIB, "avail": 2500 * GIB,
+        "store": "main",
+        "total": 4000 * GIB, "used": 1500 * GIB, "avail": 2500 * GIB,
         "estimated-full-date": 1_900_000_000, "history": [0.3, 0.31],
-        "gc-status": {"disk-bytes": 1400 * GIB, "index-data-bytes": 9800 * GIB, "pending-bytes": 5 * GIB},
+        "gc-status": {
+            "disk-bytes": 1400 * GIB,
+            "index-data-bytes": 9800 * GIB,
+            "pending-bytes": 5 * GIB,
+        },
     },
     {"store": "usb", "error": "unable to open datastore: No such device"},
 ]  # fmt: skip
 NODE = {
-    "cpu": 0.02, "wait": 0.003, "uptime": 777, "loadavg": [0.1, 0.2, 0.3],
+    "cpu": 0.02,
+    "wait": 0.003,
+    "uptime": 777,
+    "loadavg": [0.1, 0.2, 0.3],
     "memory": {"used": 2 * GIB, "total": 16 * GIB, "free": 14 * GIB},
     "root": {"used": 3 * GIB, "total": 30 * GIB, "avail": 27 * GIB},
-}  # fmt: skip
+}
 GROUPS = [
     {
         "backup-type": "vm",
@@ -120,11 +143,25 @@ GROUPS = [
     },
 ]
 BACKUP_TASKS = [
-    {"node": "pbs", "worker_type": "garbage_collection", "worker_id": "main", "starttime": 100, "endtime": 160,
-     "status": "OK", "user": "root@pam"},
-    {"node": "pbs", "worker_type": "backup", "worker_id": "main:vm/100", "starttime": 200, "endtime": 260,
-     "status": "OK", "user": "root@pam"},
-]  # fmt: skip
+    {
+        "node": "pbs",
+        "worker_type": "garbage_collection",
+        "worker_id": "main",
+        "starttime": 100,
+        "endtime": 160,
+        "status": "OK",
+        "user": "root@pam",
+    },
+    {
+        "node": "pbs",
+        "worker_type": "backup",
+        "worker_id": "main:vm/100",
+        "starttime": 200,
+        "endtime": 260,
+        "status": "OK",
+        "user": "root@pam",
+    },
+]
 
 VE = {"/cluster/resources": RESOURCES, "/cluster/status": CLUSTER, "/cluster/tasks": VE_TASKS}
 BACKUP = {
@@ -136,32 +173,40 @@ BACKUP = {
 
 
 @dataclass
-class Fake:
-    """A server that runs. `answers` may be changed; a number is a status code, bytes are sent as they are.
+class FakeServer:
+    """A running server. A test may change `responses` and `reason`.
 
-    `reason`, if given, makes the reason phrase of an error of the header that came with the request.
+    A response is the `data` of a JSON body, a status code (int), or the whole body (bytes).
+    `reason` makes the reason phrase of an error from the Authorization header of the request.
     """
 
     port: int
     ca_file: Path
     fingerprint: str
     header: str
-    answers: dict[str, Any]
-    asked: list[str] = field(default_factory=list)
+    responses: dict[str, Any]
+    requested: list[str] = field(default_factory=list)
     connections: int = 0
     reason: Callable[[str], str] | None = None
 
 
 @contextmanager
-def serving(directory: Path, answers: dict[str, Any], header: str) -> Iterator[Fake]:
-    certificate, key, fingerprint = _certificate(directory)
-    server = _Server(("127.0.0.1", 0), _Handler)
+def serving(directory: Path, responses: dict[str, Any], header: str) -> Iterator[FakeServer]:
+    """Run a server on a free port of the loopback interface.
+
+    The server sends `responses` by path and accepts only requests with the Authorization `header`.
+    """
+    certificate, key, fingerprint = _write_certificate(directory)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
+
+    server = _HttpServer(("127.0.0.1", 0), _Handler)
     server.socket = context.wrap_socket(
         server.socket, server_side=True, do_handshake_on_connect=False
     )
-    server.fake = Fake(server.server_address[1], certificate, fingerprint, header, dict(answers))
+    port = server.server_address[1]
+    server.fake = FakeServer(port, certificate, fingerprint, header, dict(responses))
+
     thread = threading.Thread(
         target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
     )
@@ -174,56 +219,66 @@ def serving(directory: Path, answers: dict[str, Any], header: str) -> Iterator[F
         thread.join()
 
 
-class _Server(ThreadingHTTPServer):
+class _HttpServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
-    fake: Fake
+    fake: FakeServer
 
     def get_request(self) -> Any:
         self.fake.connections += 1
         return super().get_request()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that does not like the certificate hangs up: that is its right."""
+        """Print nothing: a client that refuses the certificate closes the connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = 65536  # an answer in one piece: in two it waits for the other side's acknowledgement
+    #: Buffers a whole response. In two packets it would wait for the client's acknowledgement.
+    wbufsize = 65536
 
     def do_GET(self) -> None:
-        fake: Fake = self.server.fake  # type: ignore[attr-defined]
-        path = self.path.removeprefix("/api2/json").partition("?")[0]
-        fake.asked.append(self.path)
+        fake: FakeServer = self.server.fake  # type: ignore[attr-defined]
+        fake.requested.append(self.path)
         if self.headers.get("Authorization") != fake.header:
-            self._say(401, b"")
+            self._send(401, b"")
             return
-        answer = fake.answers.get(path, 501)
-        if isinstance(answer, int):
-            self._say(answer, b'{"data":null}')
-        else:
-            self._say(
-                200, answer if isinstance(answer, bytes) else json.dumps({"data": answer}).encode()
-            )
 
-    def _say(self, status: int, body: bytes) -> None:
-        reason = self.server.fake.reason if status != 200 else None  # type: ignore[attr-defined]
-        self.send_response(status, reason and reason(self.headers["Authorization"]))
+        path = self.path.removeprefix("/api2/json").partition("?")[0]
+        response = fake.responses.get(path, 501)
+        if isinstance(response, int):
+            self._send(response, b'{"data":null}')
+        elif isinstance(response, bytes):
+            self._send(200, response)
+        else:
+            self._send(200, json.dumps({"data": response}).encode())
+
+    def _send(self, status: int, body: bytes) -> None:
+        fake: FakeServer = self.server.fake  # type: ignore[attr-defined]
+        reason = None
+        if status != 200 and fake.reason is not None:
+            reason = fake.reason(self.headers["Authorization"])
+
+        self.send_response(status, reason)
         self.send_header("Content-Type", "application/json;charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Print nothing."""
 
 
-def _certificate(directory: Path) -> tuple[Path, Path, str]:
-    """Self-signed, as that of every fresh installation."""
+def _write_certificate(directory: Path) -> tuple[Path, Path, str]:
+    """Write a self-signed certificate, as a new installation has one, and its key.
+
+    Returns both paths and the fingerprint of the certificate.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pve1.example.org")])
     now = datetime.datetime.now(datetime.UTC)
-    made = (
+
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -238,11 +293,18 @@ def _certificate(directory: Path) -> tuple[Path, Path, str]:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    certificate, secret = directory / "certificate.pem", directory / "key.pem"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    plain = serialization.NoEncryption()
-    pkcs8 = serialization.PrivateFormat.PKCS8
-    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, pkcs8, plain))
-    der = made.public_bytes(serialization.Encoding.DER)
-    digest = hashlib.sha256(der).hexdigest().upper()
-    return certificate, secret, ":".join(digest[at : at + 2] for at in range(0, 64, 2))
+
+    certificate_path = directory / "certificate.pem"
+    certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    key_path = directory / "key.pem"
+    key_path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+
+    digest = hashlib.sha256(certificate.public_bytes(serialization.Encoding.DER)).digest()
+    return certificate_path, key_path, digest.hex(":").upper()

@@ -1,4 +1,4 @@
-"""Both keep to the contract of poller's collectors: deadlines, leaks, secrets, nonsense. One line each."""
+"""Both collectors pass the conformance suite of poller, one line for each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from poller.testing import conformance
 @contextmanager
 def cluster() -> Iterator[conformance.Device]:
     with (
-        tempfile.TemporaryDirectory() as place,
-        fake.serving(Path(place), fake.VE, fake.VE_HEADER) as server,
+        tempfile.TemporaryDirectory() as directory,
+        fake.serving(Path(directory), fake.VE, fake.VE_HEADER) as server,
     ):
         yield conformance.Device("127.0.0.1", port=server.port, fingerprint=server.fingerprint)
 
@@ -26,8 +26,8 @@ def cluster() -> Iterator[conformance.Device]:
 @contextmanager
 def backup_server() -> Iterator[conformance.Device]:
     with (
-        tempfile.TemporaryDirectory() as place,
-        fake.serving(Path(place), fake.BACKUP, fake.BACKUP_HEADER) as server,
+        tempfile.TemporaryDirectory() as directory,
+        fake.serving(Path(directory), fake.BACKUP, fake.BACKUP_HEADER) as server,
     ):
         yield conformance.Device("127.0.0.1", port=server.port, fingerprint=server.fingerprint)
 

@@ -1,31 +1,41 @@
-"""Both collectors against a fake server: what they read, what they trust, and what becomes of trouble."""
+"""Both collectors against a fake server: readings, certificates, tokens and failures."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake import GIB, TOKEN, Fake
+from fake import GIB, TOKEN, FakeServer
 from poller_proxmox import ProxmoxBackup, ProxmoxVe
 from poller_proxmox.options import VeOptions
 from pydantic import ValidationError
 
 from poller import testing
+from poller.collectors.api import Poll
 from poller.collectors.credentials import Token
+from poller.collectors.poll_runner import run_poll
+from poller.collectors.sessions import Sessions
 from poller.domain.failures.outcome import Outcome, Result
 
 CREDENTIAL = Token.from_text(TOKEN)
 
-
-def poll(collector: Any, server: Fake, credential: Token = CREDENTIAL, **options: Any) -> Outcome:
-    given = {"port": server.port, "fingerprint": server.fingerprint, **options}
-    return asyncio.run(testing.collect(collector, "127.0.0.1", credential, **given))
+Labels = tuple[tuple[str, str], ...]
+GARBAGE_COLLECTION: Labels = (("id", "main"), ("node", "pbs"), ("task", "garbage_collection"))
 
 
-def values(outcome: Outcome) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+def poll(
+    collector: Any, server: FakeServer, credential: Token = CREDENTIAL, **options: Any
+) -> Outcome:
+    options = {"port": server.port, "fingerprint": server.fingerprint, **options}
+    return asyncio.run(testing.collect(collector, "127.0.0.1", credential, **options))
+
+
+def values(outcome: Outcome) -> dict[tuple[str, Labels], float]:
+    """Return the values of an outcome by metric name and labels."""
     assert outcome.readings is not None, outcome
     series = outcome.readings.series.series
     return {
@@ -34,25 +44,27 @@ def values(outcome: Outcome) -> dict[tuple[str, tuple[tuple[str, str], ...]], fl
     }
 
 
-def test_a_cluster_is_read_with_three_requests(cluster: Fake) -> None:
-    """Nodes, guests and storages come with one of them."""
+def test_a_cluster_is_read_with_three_requests(cluster: FakeServer) -> None:
+    """One of the three requests returns nodes, guests and storages."""
     outcome = poll(ProxmoxVe(), cluster)
     assert outcome.result is Result.OK, outcome
-    assert len(cluster.asked) == 3
-    found = values(outcome)
-    assert found["proxmox_cluster_quorate", (("cluster", "lab"),)] == 1
-    assert found["proxmox_node_up", (("node", "pve1"),)] == 1
-    assert found["proxmox_node_up", (("node", "pve2"),)] == 0
-    assert ("proxmox_node_memory_bytes", (("node", "pve2"),)) not in found
-    assert found["proxmox_node_memory_bytes", (("node", "pve1"),)] == 21 * GIB
-    assert found["proxmox_guest_up", (("vmid", "100"),)] == 1
-    assert found["proxmox_guest_up", (("vmid", "101"),)] == 0
-    assert ("proxmox_guest_up", (("vmid", "9000"),)) not in found  # a template
-    assert found["proxmox_guest_network_receive_bytes", (("vmid", "100"),)] == 123_456_789
-    assert found["proxmox_storage_up", (("node", "pve2"), ("storage", "pbs"))] == 0
+    assert len(cluster.requested) == 3
+
+    readings = values(outcome)
+    assert readings["proxmox_cluster_quorate", (("cluster", "lab"),)] == 1
+    assert readings["proxmox_node_up", (("node", "pve1"),)] == 1
+    assert readings["proxmox_node_memory_bytes", (("node", "pve1"),)] == 21 * GIB
+    assert readings["proxmox_node_up", (("node", "pve2"),)] == 0
+    assert ("proxmox_node_memory_bytes", (("node", "pve2"),)) not in readings
+    assert readings["proxmox_guest_up", (("vmid", "100"),)] == 1
+    assert readings["proxmox_guest_network_receive_bytes", (("vmid", "100"),)] == 123_456_789
+    assert readings["proxmox_guest_up", (("vmid", "101"),)] == 0
+    assert ("proxmox_guest_up", (("vmid", "9000"),)) not in readings  # a template
+    assert readings["proxmox_storage_up", (("node", "pve2"), ("storage", "pbs"))] == 0
+
     info = next(
         dict(labels)
-        for name, labels in found
+        for name, labels in readings
         if name == "proxmox_guest_info" and ("vmid", "100") in labels
     )
     assert info == {
@@ -65,101 +77,107 @@ def test_a_cluster_is_read_with_three_requests(cluster: Fake) -> None:
     }
 
 
-def test_the_last_backup_that_ended_is_told(cluster: Fake) -> None:
-    """Not the one that still runs, nor an older one, nor other kinds of task."""
-    found = values(poll(ProxmoxVe(), cluster, parts="tasks"))
-    good, bad = (
-        (("id", "100"), ("node", "pve1"), ("task", "vzdump")),
-        (("id", "101"), ("node", "pve1"), ("task", "vzdump")),
-    )
-    assert found["proxmox_task_end_timestamp_seconds", good] == 1_700_000_300
-    assert (found["proxmox_task_ok", good], found["proxmox_task_ok", bad]) == (1, 0)
-    assert found["proxmox_task_duration_seconds", good] == 300
-    assert {dict(labels)["task"] for _, labels in found} == {"vzdump"}
+def test_the_last_ended_backup_is_reported(cluster: FakeServer) -> None:
+    """Running tasks, older tasks and tasks of other types have no readings."""
+    readings = values(poll(ProxmoxVe(), cluster, parts="tasks"))
+    succeeded = (("id", "100"), ("node", "pve1"), ("task", "vzdump"))
+    failed = (("id", "101"), ("node", "pve1"), ("task", "vzdump"))
+    assert readings["proxmox_task_end_timestamp_seconds", succeeded] == 1_700_000_300
+    assert readings["proxmox_task_duration_seconds", succeeded] == 300
+    assert readings["proxmox_task_ok", succeeded] == 1
+    assert readings["proxmox_task_ok", failed] == 0
+    assert {dict(labels)["task"] for _, labels in readings} == {"vzdump"}
 
 
-def test_a_backup_server_is_read(backup_server: Fake) -> None:
+def test_a_backup_server_is_read(backup_server: FakeServer) -> None:
     """A datastore that cannot be opened is down, and the others are read."""
     outcome = poll(ProxmoxBackup(), backup_server)
     assert outcome.result is Result.OK, outcome
-    found = values(outcome)
+
+    readings = values(outcome)
     main = (("datastore", "main"),)
-    assert (
-        found["proxmox_datastore_up", main],
-        found["proxmox_datastore_up", (("datastore", "usb"),)],
-    ) == (1, 0)
-    assert found["proxmox_datastore_bytes", main] == 1500 * GIB
-    assert found["proxmox_datastore_indexed_bytes", main] == 9800 * GIB
-    assert found["proxmox_backup_memory_used_bytes", ()] == 2 * GIB
+    usb = (("datastore", "usb"),)
+    assert readings["proxmox_datastore_up", main] == 1
+    assert readings["proxmox_datastore_up", usb] == 0
+    assert readings["proxmox_datastore_bytes", main] == 1500 * GIB
+    assert readings["proxmox_datastore_indexed_bytes", main] == 9800 * GIB
+    assert readings["proxmox_backup_memory_used_bytes", ()] == 2 * GIB
+
     group = (("datastore", "main"), ("id", "100"), ("type", "vm"))
-    assert found["proxmox_backup_last_timestamp_seconds", group] == 1_700_000_290
-    task = (("id", "main"), ("node", "pbs"), ("task", "garbage_collection"))
-    assert found["proxmox_task_ok", task] == 1
+    assert readings["proxmox_backup_last_timestamp_seconds", group] == 1_700_000_290
+    assert readings["proxmox_task_ok", GARBAGE_COLLECTION] == 1
 
 
-def test_one_connection_serves_several_polls(cluster: Fake) -> None:
-    """As a worker keeps them: TLS is spoken once."""
-    from poller.collectors.api import Poll
-    from poller.collectors.poll_runner import run_poll
-    from poller.collectors.sessions import Sessions
+def test_one_connection_serves_several_polls(cluster: FakeServer) -> None:
+    """The second poll uses the open connection of the first, as in a worker."""
 
-    async def twice() -> list[Outcome]:
-        sessions, collector = Sessions(), ProxmoxVe()
-        options = VeOptions(port=cluster.port, fingerprint=cluster.fingerprint)
-        deadline = asyncio.get_running_loop().time() + 5
-        given = (1, "pve1", "127.0.0.1", options, CREDENTIAL, deadline, {}, sessions)
-        outcomes = [await run_poll(collector, Poll(*given)) for _ in range(2)]
+    async def poll_twice() -> list[Outcome]:
+        collector = ProxmoxVe()
+        sessions = Sessions()
+        poll = Poll(
+            target_id=1,
+            device="pve1",
+            address="127.0.0.1",
+            options=VeOptions(port=cluster.port, fingerprint=cluster.fingerprint),
+            credential=CREDENTIAL,
+            deadline=asyncio.get_running_loop().time() + 5,
+            sessions=sessions,
+        )
+        outcomes = [await run_poll(collector, poll) for _ in range(2)]
         await sessions.close()
         return outcomes
 
-    outcomes = asyncio.run(twice())
+    outcomes = asyncio.run(poll_twice())
     assert [outcome.result for outcome in outcomes] == [Result.OK, Result.OK]
-    assert (len(cluster.asked), cluster.connections) == (6, 1)
+    assert len(cluster.requested) == 6
+    assert cluster.connections == 1
 
 
 @pytest.mark.parametrize("trust", ["fingerprint", "ca_file", "insecure"])
-def test_three_ways_to_trust(cluster: Fake, trust: str) -> None:
-    given: dict[str, Any] = {
-        "fingerprint": "",
-        trust: {"insecure": True}.get(trust, str(getattr(cluster, trust, ""))),
+def test_each_kind_of_trust_works(cluster: FakeServer, trust: str) -> None:
+    accepted = {
+        "fingerprint": cluster.fingerprint,
+        "ca_file": str(cluster.ca_file),
+        "insecure": True,
     }
-    assert poll(ProxmoxVe(), cluster, **given).result is Result.OK
+    options = {"fingerprint": "", trust: accepted[trust]}
+    assert poll(ProxmoxVe(), cluster, **options).result is Result.OK
 
 
 @pytest.mark.parametrize("options", [{"fingerprint": "00" * 32}, {"fingerprint": ""}])
-def test_a_server_that_is_not_trusted_never_sees_the_token(
-    cluster: Fake, options: dict[str, Any]
+def test_an_untrusted_server_never_receives_the_token(
+    cluster: FakeServer, options: dict[str, Any]
 ) -> None:
-    """Another certificate than the pinned one, and one that no CA signed."""
+    """The certificate is not the pinned one, or no known CA signed it."""
     outcome = poll(ProxmoxVe(), cluster, **options)
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "protocol_error")
     assert "certificate" in outcome.message
-    assert "('" not in outcome.message, "a text, not what Python shows of one"
-    assert cluster.asked == []
+    assert "('" not in outcome.message, "the message shows a Python tuple"
+    assert cluster.requested == []
 
 
 def test_a_wrong_token_is_auth_failed_and_stays_secret(
-    cluster: Fake, caplog: pytest.LogCaptureFixture
+    cluster: FakeServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In the message, and in every log at every level."""
+    """Neither the message nor a log line of any level contains the secret."""
     caplog.set_level(logging.DEBUG)
     secret = "00000000-1111-2222-3333-444444444444"
     outcome = poll(ProxmoxVe(), cluster, Token.from_text(f"monitor@pve!poller={secret}"))
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "auth_failed")
-    assert len(cluster.asked) == 1
+    assert len(cluster.requested) == 1
     assert secret not in outcome.message + caplog.text
 
 
-def test_a_part_that_is_forbidden_costs_only_itself(cluster: Fake) -> None:
-    cluster.answers["/cluster/tasks"] = 403
+def test_a_forbidden_part_fails_alone(cluster: FakeServer) -> None:
+    cluster.responses["/cluster/tasks"] = 403
     outcome = poll(ProxmoxVe(), cluster)
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "auth_failed")
-    assert outcome.message.startswith("tasks: our token may not read /cluster/tasks")
+    assert outcome.message.startswith("tasks: the token may not read /cluster/tasks")
     assert ("proxmox_node_up", (("node", "pve1"),)) in values(outcome)
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"),
+    ("response", "code"),
     [
         (b"<html>", "protocol_error"),
         (b'{"data": "x"}', "protocol_error"),
@@ -169,27 +187,26 @@ def test_a_part_that_is_forbidden_costs_only_itself(cluster: Fake) -> None:
         (501, "unsupported"),
     ],
 )
-def test_nonsense_is_an_outcome(cluster: Fake, answer: Any, code: str) -> None:
-    cluster.answers["/cluster/resources"] = answer
+def test_a_malformed_response_is_a_failed_outcome(
+    cluster: FakeServer, response: Any, code: str
+) -> None:
+    cluster.responses["/cluster/resources"] = response
     outcome = poll(ProxmoxVe(), cluster, parts=["nodes"])
     assert (outcome.result, outcome.error_code) == (Result.FAILED, code)
 
 
 @pytest.mark.parametrize(
-    "answer", [400, 500, 595, b"<html>", b'{"data": [{"backup-id": "\\ud800"}]}']
+    "response", [400, 500, 595, b"<html>", b'{"data": [{"backup-id": "\\ud800"}]}']
 )
-def test_a_datastore_that_cannot_be_listed_costs_only_itself(
-    backup_server: Fake, answer: Any
+def test_a_datastore_that_cannot_be_listed_fails_alone(
+    backup_server: FakeServer, response: Any
 ) -> None:
-    """What comes after it is asked for."""
-    backup_server.answers["/admin/datastore/main/groups"] = answer
+    """The later parts of the poll are read."""
+    backup_server.responses["/admin/datastore/main/groups"] = response
     outcome = poll(ProxmoxBackup(), backup_server)
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "protocol_error")
     assert outcome.message.startswith("backups of main: ")
-    assert (
-        "proxmox_task_ok",
-        (("id", "main"), ("node", "pbs"), ("task", "garbage_collection")),
-    ) in values(outcome)
+    assert ("proxmox_task_ok", GARBAGE_COLLECTION) in values(outcome)
 
 
 @pytest.mark.parametrize(
@@ -199,31 +216,31 @@ def test_a_datastore_that_cannot_be_listed_costs_only_itself(
         lambda header: f"denied {header.upper()}",
         lambda header: f"{header}\0",
     ],
-    ids=["as sent", "in capitals", "no HTTP"],
+    ids=["as sent", "in capitals", "malformed HTTP"],
 )
-def test_a_server_that_repeats_the_token_is_not_quoted(
-    backup_server: Fake, cluster: Fake, reason: Callable[[str], str]
+def test_a_token_that_the_server_repeats_is_masked(
+    backup_server: FakeServer, cluster: FakeServer, reason: Callable[[str], str]
 ) -> None:
-    """Neither in the form in which it was typed nor in that of the header."""
+    """The message contains the secret neither as typed nor as sent in the header."""
     secret = TOKEN.partition("=")[2]
     for server, collector, part in (
         (cluster, ProxmoxVe(), "nodes"),
         (backup_server, ProxmoxBackup(), "node"),
     ):
         server.reason = reason
-        server.answers = dict.fromkeys(server.answers, 500)
+        server.responses = dict.fromkeys(server.responses, 500)
         outcome = poll(collector, server, parts=[part])
         assert (outcome.result, outcome.error_code) == (Result.FAILED, "protocol_error")
         assert "***" in outcome.message
         assert secret not in outcome.message.lower()
 
 
-def test_half_a_character_is_no_text(cluster: Fake) -> None:
-    """The other escapes are."""
-    cluster.answers["/cluster/resources"] = b'{"data": [{"type": "node", "node": "a\\ud800"}]}'
+def test_half_a_surrogate_pair_is_a_protocol_error(cluster: FakeServer) -> None:
+    """A whole pair is a character."""
+    cluster.responses["/cluster/resources"] = b'{"data": [{"type": "node", "node": "a\\ud800"}]}'
     outcome = poll(ProxmoxVe(), cluster, parts=["nodes"])
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "protocol_error")
-    cluster.answers["/cluster/resources"] = (
+    cluster.responses["/cluster/resources"] = (
         b'{"data": [{"type": "node", "node": "\\ud83d\\ude00"}]}'
     )
     assert values(poll(ProxmoxVe(), cluster, parts=["nodes"])) == {
@@ -231,9 +248,9 @@ def test_half_a_character_is_no_text(cluster: Fake) -> None:
     }
 
 
-def test_odd_values_are_left_out(cluster: Fake) -> None:
-    """A node may lack numbers, or send texts in their place."""
-    cluster.answers["/cluster/resources"] = [
+def test_values_that_are_no_numbers_have_no_readings(cluster: FakeServer) -> None:
+    """A number in a string is a number."""
+    cluster.responses["/cluster/resources"] = [
         {
             "type": "node",
             "node": "a",
@@ -244,24 +261,22 @@ def test_odd_values_are_left_out(cluster: Fake) -> None:
             "uptime": 1e400,
         }
     ]
-    found = values(poll(ProxmoxVe(), cluster, parts=["nodes"]))
-    assert found == {
+    readings = values(poll(ProxmoxVe(), cluster, parts=["nodes"]))
+    assert readings == {
         ("proxmox_node_up", (("node", "a"),)): 1,
         ("proxmox_node_cpu_ratio", (("node", "a"),)): 0.5,
     }
 
 
-def test_nobody_there_is_unreachable(cluster: Fake, tmp_path: Any) -> None:
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
-        outcome = poll(ProxmoxVe(), cluster, port=taken.getsockname()[1])
+def test_a_closed_port_is_unreachable(cluster: FakeServer) -> None:
+    with socket.socket() as bound:  # bound, but not listening
+        bound.bind(("127.0.0.1", 0))
+        outcome = poll(ProxmoxVe(), cluster, port=bound.getsockname()[1])
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "unreachable")
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         ({"fingerprint": "AA:BB"}, "a SHA-256 fingerprint has 32 bytes"),
         ({"insecure": True, "fingerprint": "00" * 32}, "contradict each other"),
@@ -269,6 +284,6 @@ def test_nobody_there_is_unreachable(cluster: Fake, tmp_path: Any) -> None:
         ({"parts": ""}, "at least 1"),
     ],
 )
-def test_bad_options_are_refused(options: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValidationError, match=complaint):
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         VeOptions(**options)
