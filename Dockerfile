@@ -1,4 +1,4 @@
-# One image for every role: `poller ...` and `celery -A poller ...`. Nothing secret is in it.
+# One image for every role: `poller ...` and `celery -A poller ...`. It contains no secrets.
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
