@@ -100,7 +100,7 @@ class Router:
         return loss
 
     def lose_session(self, loss: str) -> None:
-        """While it is idle, unless a poll is under way in this very moment."""
+        """End the sessions of the router, which are idle unless a poll runs at this moment."""
         self.seen[loss] += 1
         for line in list(self.lines):
             line.hang_up(reset=loss == "restart")

@@ -66,7 +66,7 @@ class Report:
 
 
 class _Ear(logging.Handler):
-    """Hears every log at every level."""
+    """A log handler for every logger and level."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(logging.DEBUG)
@@ -112,7 +112,7 @@ def listening(report: Report) -> Iterator[None]:
 async def _polls(
     hostile: Hostile, ports: tuple[int, int], replies: int, dice: Dice, report: Report
 ) -> None:
-    """One device after the other, with sessions that are kept as a worker keeps them."""
+    """Poll one device after the other, with sessions that are kept as in a worker."""
     loop, collector, sessions = asyncio.get_running_loop(), RouterOsCollector(), Sessions()
     memory: dict[str, Any] = {}
     while hostile.sent < replies:
@@ -157,7 +157,7 @@ def judge(outcome: Outcome, took_s: float, report: Report) -> None:
 
 
 async def fuzz(replies: int, seed: int, say: Callable[[str], None] = lambda text: None) -> Report:
-    """One process, one loop: the router, and a collector that polls it."""
+    """Run the router and a collector that polls it, in one process on one loop."""
     report, loop = Report(), cast(virtual_clock.Loop, asyncio.get_running_loop())
     hostile = Hostile(Dice(seed), server_context())
     loop.set_exception_handler(

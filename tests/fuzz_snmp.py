@@ -98,7 +98,7 @@ def inserted(data: bytes, dice: Dice) -> bytes:
 
 
 def huge_length(data: bytes, dice: Dice) -> bytes:
-    """Some element claims to be enormous."""
+    """Make one element claim an enormous length."""
     at = dice.randrange(len(data))
     size = dice.choice((1, 2, 3, 4, 8, 30, 127))
     return data[: at + 1] + bytes((0x80 | size,)) + b"\xff" * min(size, 8) + data[at + 1 :]
@@ -113,12 +113,12 @@ def long(data: bytes, dice: Dice) -> bytes:
 
 
 def whole(data: bytes, dice: Dice) -> bytes:
-    """The datagram as it is."""
+    """Return the datagram unchanged."""
     return data
 
 
 def fitting(mutate: Callable[[bytes, Dice], bytes]) -> Callable[[bytes, Dice], bytes]:
-    """A mutation inside a message whose outermost length is right."""
+    """Mutate the inside of a message whose outermost length is right."""
 
     def mutated(data: bytes, dice: Dice) -> bytes:
         start = 2 + (data[1] & 0x7F if data[1] & 0x80 else 0)
@@ -172,7 +172,7 @@ def lie(request: Request, dice: Dice) -> tuple[list[tuple[str, bytes]], bytes, i
 
 @dataclass
 class Agent(asyncio.DatagramProtocol):
-    """Answers v1, v2c and v3, each answer mutated; counts what it sends."""
+    """Responds to v1, v2c and v3, each response mutated; counts the datagrams that it sends."""
 
     dice: Dice
     sent: int = 0
@@ -218,7 +218,7 @@ class Agent(asyncio.DatagramProtocol):
 
 
 def rss_mb() -> float:
-    """Resident memory; /proc/self/statm would only be an estimate."""
+    """Return the resident memory; /proc/self/statm would only be an estimate."""
     with open("/proc/self/smaps_rollup") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Rss:")) * 1024 / 1e6
 
@@ -289,7 +289,7 @@ def judge(outcome: Outcome, took_s: float, report: Report) -> None:
 
 
 async def fuzz(datagrams: int, seed: int, say: Callable[[str], None] = lambda text: None) -> Report:
-    """One process, one loop: the agent, and a collector that polls it."""
+    """Run the agent and a collector that polls it, in one process on one loop."""
     os.environ["RUST_BACKTRACE"] = "0"  # a panic with one loads 50 MB of symbols
     report, agent = Report(), Agent(Dice(seed))
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(

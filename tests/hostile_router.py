@@ -190,7 +190,7 @@ class Hostile:
     seen: Counter[str] = field(default_factory=Counter)
 
     def reply(self, words: Sentence) -> tuple[bytes, bool]:
-        """Bytes, and whether they are wrong."""
+        """Return the bytes of a reply, and whether they are wrong."""
         said = honest(words, self.dice)
         if self.dice.random() < (
             0.7 if words[0] == b"/login" else 0.4
@@ -249,7 +249,7 @@ class Line(asyncio.Protocol):
             self._transport.abort()
 
     def _flood(self, piece: bytes) -> None:
-        """Rows without an end, as fast as the other side takes them."""
+        """Send rows without an end, as fast as the other side takes them."""
         if not self._transport.is_closing():
             if self._transport.get_write_buffer_size() < 1 << 20:
                 self._transport.write(piece)
@@ -296,7 +296,9 @@ class TlsLine(asyncio.Protocol):
 
 
 def server_context() -> ssl.SSLContext:
-    """Without a certificate: anonymous Diffie-Hellman needs none, and costs little."""
+    """Return a context without a certificate: anonymous Diffie-Hellman needs none, and costs
+    little.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("AECDH:@SECLEVEL=0")

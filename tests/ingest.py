@@ -1,4 +1,4 @@
-"""A Sentry server's front door on loopback: takes envelopes as the real one does, and keeps the events."""
+"""A Sentry server on loopback that takes envelopes as the real one does, and stores the events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = "0123456789abcdef0123456789abcdef"
 
 
 class Ingest:
-    """Use as a context manager. It answers after `answer_s`."""
+    """The server. As a context manager it listens; it responds after `answer_s`."""
 
     def __init__(self, answer_s: float = 0.0) -> None:
         self.events: list[dict[str, Any]] = []
@@ -58,7 +58,7 @@ class Ingest:
     def wait_for(
         self, wanted: Callable[[dict[str, Any]], bool], within_s: float = 20
     ) -> dict[str, Any]:
-        """The first event that is wanted."""
+        """Return the first event that matches."""
         until = time.monotonic() + within_s
         while True:
             for event in list(self.events):
@@ -71,7 +71,9 @@ class Ingest:
             time.sleep(0.02)
 
     def _take(self, path: str, body: bytes) -> None:
-        """An envelope: a line of headers, then for each item a line of headers and its payload."""
+        """Parse an envelope: a line of headers, then for each item a line of headers and its
+        payload.
+        """
         self.paths.append(path)
         self.bodies.append(body)
         _, _, rest = body.partition(b"\n")

@@ -1,6 +1,7 @@
-"""An event loop whose clock stands still while something happens, and jumps when nothing does: a day in minutes.
+"""An event loop whose clock jumps over idle time, so that a day takes minutes.
 
-Sockets are real. A jump is made only when none of them has anything to say, so that both ends must live on this loop.
+Sockets are real. The clock jumps only when no socket of the loop has data, so both ends of a
+connection must be on this loop.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-#: While somebody waits for an answer: how long, in earnest, the kernel may take to hand it over before the clock jumps.
+#: The real time that the kernel may take to deliver an expected response before the clock jumps.
 GRACE_S = 0.002
 
 
 class _Selector(selectors.EpollSelector):
-    """Does not wait: says how long one would have had to."""
+    """Returns at once, and adds the time of the wait to the clock."""
 
     jumped_s = 0.0
-    waiting = 0  # for answers
+    waiting = 0  # number of expected responses
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
@@ -37,7 +38,7 @@ class _Selector(selectors.EpollSelector):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    slowest_step_s = 0.0  # of CPU, between two looks at the sockets
+    slowest_step_s = 0.0  # of CPU, between two polls of the sockets
 
     def __init__(self) -> None:
         self._virtual = _Selector()
@@ -53,7 +54,7 @@ class Loop(asyncio.SelectorEventLoop):
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Something is on its way to a socket: the clock must not run ahead of it."""
+        """Keep the clock from running ahead of data that is on its way to a socket."""
         self._virtual.waiting += 1
         try:
             yield
@@ -62,6 +63,6 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`."""
+    """Run a coroutine as `asyncio.run` does."""
     with asyncio.Runner(loop_factory=Loop) as runner:
         return runner.run(main)

@@ -1,8 +1,9 @@
-"""Serves a recorded walk through snmpd: `pass_persist .1 python3 serve.py FILE`. Lines are `OID|TAG|VALUE`.
+"""Serves a recorded walk through snmpd: `pass_persist .1 python3 serve.py FILE`.
 
-TAG is the BER tag of the type, with an x when VALUE is hexadecimal, as in snmpsim's .snmprec files:
-2 integer, 4 octets, 6 OID, 64 IpAddress, 65 Counter32, 66 Gauge32, 67 TimeTicks, 68 Opaque, 70 Counter64.
-Needs nothing but Python: snmpd starts it with whatever environment it has.
+Lines are `OID|TAG|VALUE`. TAG is the BER tag of the type, with an x when VALUE is hexadecimal, as
+in snmpsim's .snmprec files: 2 integer, 4 octets, 6 OID, 64 IpAddress, 65 Counter32, 66 Gauge32,
+67 TimeTicks, 68 Opaque, 70 Counter64. The script needs nothing but Python, because snmpd starts it
+with its own environment.
 """
 
 import bisect
@@ -12,7 +13,7 @@ TYPES = {2: "integer", 6: "objectid", 65: "counter", 66: "gauge", 67: "timeticks
 
 
 def rows_of(path):
-    """(OID as numbers, type, text), in SNMP's order."""
+    """Return (OID as numbers, type, text) in SNMP's order."""
     found = {}
     with open(path, encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -24,7 +25,7 @@ def rows_of(path):
 
 
 def passed(tag, value):
-    """Type and text as snmpd takes them."""
+    """Return type and text as snmpd takes them."""
     octets = bytes.fromhex(value) if tag.endswith("x") else value.encode()
     number = int(tag.rstrip("x"))
     if number in (4, 68):
