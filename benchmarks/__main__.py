@@ -1,4 +1,7 @@
-"""`python -m benchmarks [--quick] [--size small] [SECTION...]`: what `make bench` runs. Exit code 1: a missed goal."""
+"""`python -m benchmarks [--quick] [--size small] [SECTION...]`, run by `make bench`.
+
+The exit code is 1 if a goal was missed.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,15 @@ from benchmarks.section import Findings
 from benchmarks.stage import ROOT, stage
 from poller import errors
 
-#: What can be told in two minutes.
+#: The sections that together take two minutes.
 QUICK_SIZE, QUICK_SECTIONS = "small", ["cost", "blackhole", "killed"]
 
 
 def main() -> int:
     options = _options()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(
-            number, signal.default_int_handler
-        )  # nothing stays behind, also when started with `&`
+        # Raise KeyboardInterrupt, so that all processes are removed, also when started with `&`.
+        signal.signal(number, signal.default_int_handler)
     try:
         return _run_all(options)
     except errors.PollerError as error:
@@ -65,8 +67,8 @@ def _run_all(options: argparse.Namespace) -> int:
         found[name], document = _run(name, one, options.size, results)
         documents.append(document)
     report.summary(found)
-    told = plot.draw(results, documents)
-    print(f"\n{_shown(results)}: {told}", file=sys.stderr)
+    message = plot.draw(results, documents)
+    print(f"\n{_shown(results)}: {message}", file=sys.stderr)
     return (
         0 if all(figure.met is not False for one in found.values() for figure in one.figures) else 1
     )
@@ -86,7 +88,7 @@ def _run(
 
 
 def _shown(path: Path) -> str:
-    """As one would type it here."""
+    """Return a path as a user would type it in this directory."""
     return os.path.relpath(path)
 
 

@@ -15,22 +15,22 @@ from poller.sim import fleet, hardware
 from poller.sim.fleet import SimDevice
 from poller.sim.snmp import mib
 
-#: Four interfaces: the usual size of an if_mib poll.
+#: Four interfaces: a typical if_mib poll.
 MODEL = hardware.BRANCH_4.name
-#: What one answer may hold at most, for everybody who is compared.
+#: The maximum number of variables in a response, for all candidates.
 REPETITIONS = 50
 _PER_IMPORT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is read of a device, how often, and how long it may be silent."""
+class PollRequest:
+    """The variables to read, the interval, and the time-outs."""
 
     interval_s: float
     modules: tuple[str, ...] = ("if_mib",)
     timeout_s: float = 1.5
     retries: int = 2
-    longest_s: float = 10.0  # of the whole poll; it must end before the next
+    longest_s: float = 10.0  # time limit of the whole poll, which must end before the next
 
     @property
     def limit_s(self) -> float:
@@ -38,13 +38,13 @@ class Asked:
 
 
 def devices(number: int) -> list[SimDevice]:
-    """So many healthy devices of one chassis."""
+    """Return `number` healthy devices of one chassis."""
     made = fleet.devices(number, snmp_share=1, faulty_share=0)
     return [replace(device, model=MODEL, variant=0) for device in made]
 
 
 def oids(roots: Sequence[str]) -> set[str]:
-    """Every variable such a device has under these roots."""
+    """Return every variable of such a device below these roots."""
     wanted = [tuple(map(int, root.split("."))) for root in roots]
     names = mib.mib(MODEL, 0).v2c.names
     return {
@@ -54,8 +54,10 @@ def oids(roots: Sequence[str]) -> set[str]:
     }
 
 
-def store(services: Services, simulated: Sequence[SimDevice], port: int, asked: Asked) -> None:
-    """Fill an empty inventory, as imports do it."""
+def store(
+    services: Services, simulated: Sequence[SimDevice], port: int, asked: PollRequest
+) -> None:
+    """Fill an empty inventory, as imports do."""
     name = fleet.SNMP_CREDENTIAL
     secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
     credential_rows.add(
@@ -69,7 +71,7 @@ def store(services: Services, simulated: Sequence[SimDevice], port: int, asked: 
             show(start)
 
 
-def _target(asked: Asked, port: int) -> TargetDraft:
+def _target(asked: PollRequest, port: int) -> TargetDraft:
     options = {
         "port": port,
         "modules": list(asked.modules),

@@ -1,4 +1,4 @@
-"""The platform as it is shipped: a leader, workers and a server, polling a simulated fleet in earnest."""
+"""The whole platform: a leader, workers and a server that poll a simulated fleet."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ class Cluster:
         return {"beat": [self.beat.pid], "worker": workers, "server": [self.stage.server.pid]}
 
     def steady(self, targets: int, interval_s: float, rounds: int = 1) -> None:
-        """Everybody was polled, nobody is late, and the caches are warm: a target's first poll is the dearest.
+        """Wait until every target was polled, no poll is late and the caches are warm.
 
-        Each worker has a first poll of everybody: several need several more rounds until nearly all are behind them.
+        The first poll of a target by each worker is the most expensive, so several workers need
+        several intervals.
         """
         engine = self.stage.services.engine
         patience_s = PATIENCE_S + PATIENCE_INTERVALS * interval_s + FIRST_POLL_S * targets
-        until("polling everybody once", targets, lambda: ledger.polled(engine), patience_s)
+        until("polling every target once", targets, lambda: ledger.polled(engine), patience_s)
         until("catching up", 1, lambda: not self.overdue(), patience_s)
         progress.wait("warming up", rounds * interval_s)
 
@@ -45,7 +46,7 @@ class Cluster:
         return overview_reader.read(services.redis, services.keys).overdue
 
     def stop(self) -> None:
-        """The leader first, so that nothing is queued that nobody takes."""
+        """Stop the leader first, so that no message stays in a queue."""
         for process in (self.beat, *self.workers):
             self.stage.stop(process)
 
@@ -68,7 +69,7 @@ def now_ms() -> int:
 def until(
     what: str, total: float, done: Callable[[], float], within_s: float, every_s: float = 0.5
 ) -> None:
-    """Wait, and raise StoreUnavailable when it takes too long."""
+    """Wait until a condition is true. Raises StoreUnavailable if that takes too long."""
     if not progress.follow(what, total, done, within_s, every_s):
         raise errors.StoreUnavailable(
             f"{what}: not within {within_s:g} s", f"{done():,} of {total:,}"
@@ -76,7 +77,7 @@ def until(
 
 
 def whole(stage: Stage) -> list[Figure]:
-    """Every target is in exactly one place."""
+    """Return the numbers of targets that are in no place or in more than one place."""
     with inventory_feed.all_specs(stage.services.engine) as stored:
         check = stage.services.board.check(spec.id for spec in stored.specs)
     return [

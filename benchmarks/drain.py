@@ -1,7 +1,8 @@
-"""The sink that discards batches: a worker that polls in no time. It takes messages as Celery does, starts, holds
-and finishes their targets on the board, and notes how late they were.
+"""A worker that discards batches: it takes messages as Celery does, and starts, holds and finishes
+their targets on the board without a poll. It records how late they were.
 
-`python -m benchmarks.drain RESULT INTERVAL_MS` runs until SIGTERM, and then until its queues are empty.
+`python -m benchmarks.drain RESULT INTERVAL_MS` runs until SIGTERM, and then until its queues are
+empty.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from poller.state.cluster import worker_registry
 from poller.state.keys import ROUTINE_MARK, SLICE_MS
 
 WAIT_S = 0.2
-#: Batches it says it polls at a time, as a real worker does.
+#: The announced number of concurrent batches, as that of a real worker.
 SLOTS = 16
 
 
@@ -58,7 +59,7 @@ class Drain:
         self._stopping = True
 
     def _announce(self) -> None:
-        """Say what we take, so that the leader queues it."""
+        """Announce the queues of this worker, so that the leader sends to them."""
         if time.monotonic() < self._announce_at:
             return
         self._announce_at = time.monotonic() + worker_registry.HEARTBEAT_S
@@ -67,7 +68,7 @@ class Drain:
         worker_registry.announce(self._redis, self._keys, me)
 
     def _pop(self) -> str | None:
-        """As kombu does: what is urgent before what is not, and every queue in turn."""
+        """Take a message as kombu does: urgent queues first, and all queues in rotation."""
         if not self._queues:
             time.sleep(WAIT_S)
             return None
@@ -77,13 +78,15 @@ class Drain:
         return popped[1] if popped else None
 
     def _discard(self, token: str, ids: Sequence[int]) -> None:
-        """The scripts themselves: a worker's own work with their answers is not what is measured here."""
+        """Call the board's scripts only: the work of a real worker is not measured here."""
         now, _, runs, specs, statuses, refused, _ = self._ask(
             "start", token, 0, secrets.token_hex(4), self._margin_ms, *ids
         )
         held = self._ask("hold", token, 0, *ids)
         now_ms, late = int(now), Counter[int]()
-        text = Status(State.OK, now_ms, now_ms, now_ms, now_ms).pack()  # as long as a real one
+        text = Status(
+            State.OK, now_ms, now_ms, now_ms, now_ms
+        ).pack()  # as long as that of a real poll
         steady, others = list[str | int](), list[str | int]()
         off = {int(target_id) for target_id in (*refused[::2], *held[::2])}
         for target_id, run, before in zip(ids, runs, statuses, strict=True):
@@ -106,12 +109,12 @@ class Drain:
         self.refused.update((*refused[1::2], *held[1::2], *finished[1::2]))
 
     def _ask(self, script: str, *arguments: str | int) -> Any:
-        """By the server's clock."""
+        """Run a script of the board with the clock of the server."""
         return self._board.scripts.run(script, ["", *arguments])
 
 
 def _statistics(queue: str, late: Counter[int]) -> list[str | int]:
-    """The counters a real worker would give, and their increments."""
+    """Return the counters of a real worker, and their increments."""
     counts: Counter[str] = Counter()
     for value, number in late.items():
         counts[f"l{histogram.bucket(value)}"] += number
@@ -127,7 +130,7 @@ def _statistics(queue: str, late: Counter[int]) -> list[str | int]:
 
 
 def _arguments(message: str) -> tuple[str, list[int]]:
-    """Token and target ids of a Celery message."""
+    """Return the token and the target ids of a Celery message."""
     token, ids = json.loads(json.loads(message)["body"])[0]
     return token, ids
 

@@ -1,4 +1,4 @@
-"""Several drains at work: together they take the part of a large number of workers."""
+"""Several drain processes, which together replace a large number of workers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from benchmarks.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What they saw: by whole second of the board's clock, how many targets were how many ms late."""
+    """The results of the drains: per second of the board's clock, lateness in ms -> targets."""
 
     late: Mapping[int, Counter[int]]
     refused: int  # starts and finishes that were not `ok`
 
     def between(self, begin: int, end: int) -> Counter[int]:
-        """Lateness in ms -> targets, of the seconds from `begin` up to `end`."""
+        """Return lateness in ms -> targets, for the seconds from `begin` up to `end`."""
         return sum(
             (counts for second, counts in self.late.items() if begin <= second < end), Counter()
         )
 
     @property
     def peak(self) -> int:
-        """The most targets started in one second."""
+        """The maximum number of targets started in one second."""
         return max((counts.total() for counts in self.late.values()), default=0)
 
 
@@ -44,7 +44,7 @@ class Drains:
         return sum(process.cpu_s for process in self._processes)
 
     def stop(self) -> Drained:
-        """When nothing is published any more: they end when their queues are empty."""
+        """Stop the drains after publishing has ended. They end when their queues are empty."""
         for process in self._processes:
             self._stage.stop(process)
         return _merged(self._results)
@@ -54,9 +54,9 @@ def _merged(results: list[Path]) -> Drained:
     late: dict[int, Counter[int]] = {}
     refused = 0
     for path in results:
-        told = json.loads(path.read_text())
-        refused += sum(told["refused"].values())
-        for second, counts in told["late"].items():
+        result = json.loads(path.read_text())
+        refused += sum(result["refused"].values())
+        for second, counts in result["late"].items():
             late.setdefault(int(second), Counter()).update(
                 {int(ms): number for ms, number in counts.items()}
             )

@@ -1,4 +1,4 @@
-"""Do two ways to poll give the same? A benchmark of something else than the same work says nothing."""
+"""Check that two collectors return the same values, so that their costs are comparable."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 from poller import errors
 from poller.domain.metrics.reading import Kind, ReadingSet
 
-#: Counters wrap at 32 bits, or where a float ends to count by ones.
+#: Counters wrap at 32 bits, or at the largest exact integer of a float.
 _WRAPS = (2**53, 2**32)
-#: Gauges that go on by themselves.
+#: Gauges that change without traffic.
 _CLOCKS = frozenset({"sysUpTime"})
 
 
@@ -20,7 +20,7 @@ class Sample(NamedTuple):
 
 
 def samples(readings: ReadingSet) -> dict[Sample, tuple[float, bool]]:
-    """Value of each, and whether it may grow."""
+    """Return the value of each sample, and whether it may grow."""
     pairs = zip(readings.series.series, readings.values, strict=True)
     return {
         Sample(s.name, frozenset(s.labels)): (value, s.kind is Kind.COUNTER or s.name in _CLOCKS)
@@ -29,30 +29,32 @@ def samples(readings: ReadingSet) -> dict[Sample, tuple[float, bool]]:
 
 
 def same_names(who: str, found: Iterable[object], expected: Iterable[object]) -> None:
-    """Raises StoreConflict, naming what is missing or too much."""
+    """Check that both have the same samples. Raises StoreConflict with the difference."""
     missing, surplus = set(expected) - set(found), set(found) - set(expected)
     if missing or surplus:
         odd = sorted(map(str, missing or surplus))[0]
         word = "lacks" if missing else "has in addition"
         raise errors.StoreConflict(
-            f"{who} does not read the same: it {word} {odd} ({len(missing | surplus)} differ)"
+            f"{who} reads other samples: it {word} {odd} ({len(missing | surplus)} differ)"
         )
 
 
 def same_values(
     who: str, theirs: Mapping[Sample, float], before: ReadingSet, after: ReadingSet
 ) -> None:
-    """What was read between two of our polls lies between them; what is no counter is the same in all three.
+    """Check values that were read between two of our polls: counters lie between, others are equal.
 
-    Raises StoreConflict, naming the first sample that differs.
+    Raises StoreConflict with the first sample that differs.
     """
     first, last = samples(before), samples(after)
     same_names(who, theirs, first)
     for sample, value in theirs.items():
         (low, grows), (high, _) = first[sample], last[sample]
         if not (_between(low, value, high) if grows else low == value == high):
-            told = f"{sample.name}{dict(sample.labels)} is {value:.0f}, not between {low:.0f} and {high:.0f}"
-            raise errors.StoreConflict(f"{who} does not read the same: {told}")
+            difference = f"{sample.name}{dict(sample.labels)} is {value:.0f}"
+            raise errors.StoreConflict(
+                f"{who} reads another value: {difference}, not between {low:.0f} and {high:.0f}"
+            )
 
 
 def _between(low: float, value: float, high: float) -> bool:

@@ -1,4 +1,4 @@
-"""Debian's prometheus-snmp-exporter on our module and the same agents, where it is installed."""
+"""Debian's prometheus-snmp-exporter with our module on the same agents, if it is installed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PROGRAM = "prometheus-snmp-exporter"
 HINT = f"deploy/packages {PROGRAM}"
 PATIENCE_S = 10.0
 CONNECTIONS = 8
-_OWN = "snmp_scrape_"  # what it says about itself
+_OWN = "snmp_scrape_"  # metrics about the exporter itself
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     used: Used
     polls: int
-    late: Counter[int]  # ms from the planned moment to the request -> polls
+    late: Counter[int]  # ms from the planned time to the request -> polls
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Exporter:
     agents_port: int
 
     def scrape(self, address: str) -> tuple[dict[Sample, float], int]:
-        """Samples of a device, and how many variables they were made of."""
+        """Return the samples of a device, and the number of variables behind them."""
         found = self._samples(address)
         variables = found[Sample(f"{_OWN}pdus_returned", frozenset())]
         return {
@@ -53,11 +53,11 @@ class Exporter:
         }, int(variables)
 
     def packets(self, address: str) -> float | None:
-        """Requests of one scrape, as it counts them; None where this version does not."""
+        """Return the number of requests of one scrape; None if this version does not count."""
         return self._samples(address).get(Sample(f"{_OWN}packets_sent", frozenset()))
 
     def _samples(self, address: str) -> dict[Sample, float]:
-        """Those about itself included."""
+        """Return all samples, including those about the exporter."""
         with _connection(self.port) as conn:
             text = _scrape(conn, self.path(address)).decode()
         found: dict[Sample, float] = {}
@@ -66,14 +66,14 @@ class Exporter:
         ):
             name = one.name.removesuffix(
                 "_total"
-            )  # the parser's own addition: no counter of the module is called so
+            )  # added by the parser: no counter of the module has this name
             found[Sample(name, frozenset(one.labels.items()))] = one.value
         return found
 
     def measure(self, addresses: Sequence[str], per_s: float, seconds: float) -> Measured:
-        """Scrape one after the other at this rate, as Prometheus does: over kept connections, spread evenly.
+        """Scrape the devices at this rate, evenly spread and over persistent connections.
 
-        But for compression, which Prometheus asks for: without it the exporter has a little less to do.
+        Prometheus also requests compression; without it the exporter has slightly less work.
         """
         scraper = _Scraper(self, addresses, per_s)
         with scraper.running():
@@ -93,7 +93,7 @@ def installed() -> str | None:
 
 @contextmanager
 def running(folder: Path, agents_port: int) -> Iterator[Exporter]:
-    """On a free port of loopback, with nothing but our module."""
+    """Run the exporter on a free port of loopback, with only our module."""
     config, port = folder / "snmp.yml", listen_ports.free_port()
     how = {
         "version": 2,
@@ -136,7 +136,7 @@ def _connection(port: int) -> Iterator[http.client.HTTPConnection]:
 
 
 def _scrape(conn: http.client.HTTPConnection, path: str) -> bytes:
-    """Raises StoreUnavailable with what the exporter says."""
+    """Scrape one device. Raises StoreUnavailable with the message of the exporter."""
     conn.request("GET", path, headers={"Accept-Encoding": "identity"})
     answer = conn.getresponse()
     body = answer.read()
@@ -148,7 +148,7 @@ def _scrape(conn: http.client.HTTPConnection, path: str) -> bytes:
 
 
 class _Scraper:
-    """Asks from several threads, each at its moments; what one asks late is counted."""
+    """Scrapes from several threads at planned times, and counts the lateness."""
 
     def __init__(self, exporter: Exporter, addresses: Sequence[str], per_s: float) -> None:
         self._late = [Counter[int]() for _ in range(CONNECTIONS)]

@@ -1,4 +1,4 @@
-"""A fleet for benchmarks: one device with one target each, spread over domains, stored as an import does it."""
+"""A fleet for benchmarks: devices with one target each, spread over domains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMEOUT_MS = 900
 
 
 def store(engine: Engine, targets: int, interval_s: int, domains: int) -> None:
-    """Fill an empty inventory. Several imports: one of a million rows would only need more memory."""
+    """Fill an empty inventory with several imports, which saves memory."""
     with progress.shown(f"storing {targets:,} targets in SQLite", targets) as show:
         for start in range(0, targets, _PER_IMPORT):
             numbers = range(start, min(start + _PER_IMPORT, targets))

@@ -1,4 +1,4 @@
-"""The module that everybody who is compared reads: ours, as it is shipped."""
+"""The SNMP module that all candidates read: the built-in if_mib."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def _metrics() -> dict[str, str]:
 
 @cache
 def named(oid: str) -> tuple[str, str]:
-    """Metric (or the OID, for one without) and index of a variable."""
+    """Return the metric of a variable (its OID if it has none) and its index."""
     column, _, index = oid.rpartition(".")
     return _metrics().get(column, column), index

@@ -1,4 +1,4 @@
-"""What was polled, and what came of it? Read from the ledger, so every poll counts and none is sampled."""
+"""The polls and their outcomes, read from the ledger: every poll counts, none is sampled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Poll(NamedTuple):
     finished_ms: int
     attempts: int
     good: bool
-    error: str  # its code
+    error: str  # error code
     samples: int
     collect_ms: int  # of its last attempt
     runner: str
@@ -36,12 +36,12 @@ class Poll(NamedTuple):
 
     @property
     def time_outs(self) -> int:
-        """Every attempt that was not the last one has failed, too."""
+        """The number of attempts that timed out. Every attempt before the last one has failed."""
         return self.attempts - (not self.timed_out)
 
 
 def polls(engine: Engine, since_ms: int) -> list[Poll]:
-    """All that were planned since then, in no order."""
+    """Return all polls that were planned since then, in no order."""
     query = (
         sa.select(*(runs.c[name] for name in _COLUMNS), sites.c.name.label("site"))
         .join(targets, targets.c.id == runs.c.target_id)
@@ -63,7 +63,7 @@ def _poll(row: Any) -> Poll:
 
 
 def answered(engine: Engine, site: str, since_ms: int) -> int:
-    """How many targets of a site were polled well since then. Cheap enough to ask every second."""
+    """Return the number of targets of a site that were polled successfully since then."""
     of_site = sa.select(targets.c.id).join(devices, devices.c.id == targets.c.device_id)
     of_site = of_site.join(sites, sites.c.id == devices.c.site_id).where(sites.c.name == site)
     good = sa.and_(
@@ -78,7 +78,7 @@ def answered(engine: Engine, site: str, since_ms: int) -> int:
 
 
 def polled(engine: Engine) -> int:
-    """How many targets were polled well at least once."""
+    """Return the number of targets that were polled successfully at least once."""
     with sql.single_read(engine) as conn:
         good = sa.select(sa.func.count(runs.c.target_id.distinct())).where(
             runs.c.outcome == Result.OK.value
@@ -87,12 +87,12 @@ def polled(engine: Engine) -> int:
 
 
 def late(found: Iterable[Poll]) -> Counter[int]:
-    """Milliseconds from slot to start -> polls. A retry is late on purpose."""
+    """Return milliseconds from slot to start -> polls. Retries are left out."""
     return Counter(max(0, poll.started_ms - poll.plan_ms) for poll in found if poll.attempts == 1)
 
 
 def per_second(found: Iterable[Poll], begin_ms: int, end_ms: int) -> Counter[int]:
-    """Whole seconds since `begin_ms` -> polls that started then."""
+    """Return whole seconds since `begin_ms` -> polls that started then."""
     return Counter(
         (poll.started_ms - begin_ms) // 1000
         for poll in found

@@ -1,4 +1,4 @@
-"""On what was it measured? Figures without the machine say nothing."""
+"""The machine of a benchmark run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poller.settings.setting_sources import SECRETS
 
 
 def described() -> dict[str, Any]:
-    """Size and load of this machine, and what was measured on it; no names."""
+    """Return the size and load of this machine and the versions of the software; no host name."""
     pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return {
         "cores": len(os.sched_getaffinity(0)),
@@ -30,7 +30,7 @@ def described() -> dict[str, Any]:
 
 
 def _settings() -> dict[str, str]:
-    """What the caller set, but for places and secrets."""
+    """Return the settings from the environment, without paths and secrets."""
     hidden = {f"POLLER_{name.upper()}" for name in ("home", *SECRETS)}
     shown = {f"POLLER_{name.upper()}" for name in Settings.model_fields} - hidden
     return {name: os.environ[name] for name in sorted(shown) if name in os.environ}
@@ -46,7 +46,7 @@ def _cpu() -> str:
 
 
 def _commit() -> str:
-    """Empty outside of a git checkout; `+` when files differ from it."""
+    """Return the git commit, with `+` if files differ; empty outside of a checkout."""
     command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""mktxp, the exporter people use for RouterOS, as a process of its own on the same router."""
+"""mktxp, a Prometheus exporter for RouterOS, as a process that reads the same router."""
 
 from __future__ import annotations
 
@@ -24,17 +24,55 @@ HINT = "make clients"
 PROGRAM = Path(sys.prefix) / "clients" / "bin" / "mktxp"
 PATIENCE_S = 60.0
 PREFIX = "mktxp_"
-#: What it says about itself, and about a speed test that we leave off.
+#: Metrics about mktxp itself, and about a speed test that is not run.
 _OWN = ("collection_time", "internet_")
 
-#: Everything it can read of a router.
+#: All data that mktxp can read from a router.
 _ON = (
-    "health", "installed_packages", "dhcp", "dhcp_lease", "connections", "connection_stats", "interface", "routerboard",
-    "wireguard_peers", "bridge_vlan", "route", "pool", "firewall", "neighbor", "dns", "ipv6_route", "ipv6_pool",
-    "ipv6_firewall", "ipv6_neighbor", "poe", "monitor", "netwatch", "public_ip", "wireless", "wireless_clients",
-    "capsman", "capsman_clients", "w60g", "eoip", "gre", "ipip", "lte", "ipsec", "switch_port", "kid_control_assigned",
-    "kid_control_dynamic", "user", "queue", "bfd", "bgp", "routing_stats", "certificate", "container",
-)  # fmt: skip
+    "health",
+    "installed_packages",
+    "dhcp",
+    "dhcp_lease",
+    "connections",
+    "connection_stats",
+    "interface",
+    "routerboard",
+    "wireguard_peers",
+    "bridge_vlan",
+    "route",
+    "pool",
+    "firewall",
+    "neighbor",
+    "dns",
+    "ipv6_route",
+    "ipv6_pool",
+    "ipv6_firewall",
+    "ipv6_neighbor",
+    "poe",
+    "monitor",
+    "netwatch",
+    "public_ip",
+    "wireless",
+    "wireless_clients",
+    "capsman",
+    "capsman_clients",
+    "w60g",
+    "eoip",
+    "gre",
+    "ipip",
+    "lte",
+    "ipsec",
+    "switch_port",
+    "kid_control_assigned",
+    "kid_control_dynamic",
+    "user",
+    "queue",
+    "bfd",
+    "bgp",
+    "routing_stats",
+    "certificate",
+    "container",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +81,7 @@ class Mktxp:
     port: int
 
     def scrape(self) -> dict[Sample, float]:
-        """Samples by our names: without prefix, `_total` and the labels that name the router."""
+        """Return samples under our names: no prefix, no `_total`, no labels of the router."""
         found: dict[Sample, float] = {}
         for family in text_string_to_metric_families(self._text()):
             for one in family.samples:
@@ -79,7 +117,7 @@ def installed() -> bool:
 
 @contextmanager
 def running(folder: Path, address: str, port: int, lists: Sequence[str] = ()) -> Iterator[Mktxp]:
-    """With everything on, on a free port of loopback."""
+    """Run mktxp with all data enabled, on a free port of loopback."""
     home, listen = folder / "mktxp", listen_ports.free_port()
     home.mkdir()
     (home / "mktxp.conf").write_text(_routers(address, port, lists))
@@ -125,7 +163,7 @@ def _section(name: str, lines: Mapping[str, str]) -> str:
 
 
 def _listens(port: int) -> bool:
-    """A scrape would do its work twice."""
+    """Check the port only: a scrape would do its work twice."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:

@@ -1,4 +1,4 @@
-"""The obvious design at work on the same agents: RedBeat, a stock prefork worker, server and database of its own."""
+"""The obvious design on the same agents: RedBeat, a stock prefork worker, server and database."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Measured:
     used: Used
     polls: int
     samples: int  # of one poll
-    late: Counter[int]  # ms beyond an interval since the device's poll before -> polls
+    late: Counter[int]  # ms beyond the interval since the device's previous poll -> polls
 
 
 def measure(devices: Sequence[SimDevice], port: int, interval_s: float, seconds: float) -> Measured:
-    """Let it poll these devices; before the clock runs, what it reads is compared with what the agents have."""
+    """Measure polls of these devices, after a comparison of the values with those of the agents."""
     with stage() as apart:
         database = apart.home / "obvious.db"
         os.environ["BENCH_REDIS_URL"] = apart.server.url
@@ -43,7 +43,7 @@ def measure(devices: Sequence[SimDevice], port: int, interval_s: float, seconds:
         _save([device.address for device in devices], interval_s)
         roles = _start(apart)
         patience_s = PATIENCE_S + 4 * interval_s
-        what = "the obvious design polls everybody once"
+        what = "the obvious design polls every device once"
         cluster.until(what, len(devices), lambda: _polled(database), patience_s)
         progress.wait("warming it up", interval_s)
         meter = Meter(roles)
@@ -52,16 +52,16 @@ def measure(devices: Sequence[SimDevice], port: int, interval_s: float, seconds:
 
 
 def _verify(device: SimDevice) -> None:
-    """It reads every variable there is, and no other."""
+    """Check that the design reads exactly the variables of the agents."""
     from benchmarks import obvious_app
 
     rows = asyncio.run(obvious_app.walk(device.address))
-    obvious_app.connect()  # makes the tables
+    obvious_app.connect()  # creates the tables
     equal.same_names("the obvious design", {oid for oid, _ in rows}, agents.oids(if_mib.roots()))
 
 
 def _save(addresses: Sequence[str], interval_s: float) -> None:
-    """An entry per device, spread over the interval: all at once would be unkind."""
+    """Save an entry per device, spread over the interval."""
     from redbeat import RedBeatSchedulerEntry
 
     from benchmarks.obvious_app import POLL, app

@@ -1,7 +1,8 @@
-"""The obvious design, as one writes it in an afternoon: a Celery task per device that walks it with pysnmp and stores
-a row per sample; RedBeat has an entry per device. Everything else is as Celery, RedBeat and pysnmp come.
+"""The obvious design: a Celery task per device that walks it with pysnmp and stores a row per
+sample, and a RedBeat entry per device. Celery, RedBeat and pysnmp have their defaults.
 
-It is done well: one engine and one event loop per process, bulk walks, no MIB look-ups, one transaction per poll.
+The task has one engine and one event loop per process, bulk walks, no MIB look-ups and one
+transaction per poll.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PORT = int(os.environ["BENCH_SNMP_PORT"])
 app = Celery("obvious", broker=_URL)
 app.conf.update(task_ignore_result=True, redbeat_redis_url=_URL, timezone="UTC")
 
-Row = tuple[str, Any]  # OID and what the agent said
+Row = tuple[str, Any]  # OID and value
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS polls (device TEXT, started REAL, finished REAL);
@@ -52,7 +53,7 @@ def poll(device: str) -> None:
 
 
 async def walk(device: str) -> list[Row]:
-    """Everything below the module's roots."""
+    """Walk all variables below the module's roots."""
     target = await snmp.UdpTransportTarget.create((device, _PORT), timeout=1.5, retries=2)
     community = snmp.CommunityData(fleet.COMMUNITY)
     found: list[Row] = []

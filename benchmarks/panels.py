@@ -1,4 +1,4 @@
-"""How each section looks in the picture. A panel reads a section's file, nothing else."""
+"""The panels of the picture. A panel reads only the result file of its section."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Document = Mapping[str, Any]
 Panel = Callable[["Axes", Document], None]
 
 MUTED, INK = "#4b5765", "#15202b"
-#: Of a role, wherever it is drawn. Red is for states.
+#: The colour of each role in all panels. Red is for states.
 COLOURS = {
     "all": INK,
     "beat": "#1f77b4",
@@ -26,7 +26,7 @@ BEFORE, AFTER = "#1f77b4", "#e07b00"
 
 
 def cost(axes: Axes, document: Document) -> None:
-    """Bars of CPU per poll, all roles and each, on a logarithmic scale: they differ thirtyfold."""
+    """Draw bars of CPU per poll, in total and per role, on a logarithmic scale."""
     rows = {text.strip(): values for text, _unit, values in document["grid"]["rows"]}
     bars = {"all": rows["CPU of a poll"], **{role: rows[role] for role in COLOURS if role in rows}}
     labels = list[str]()
@@ -58,7 +58,7 @@ def blackhole(axes: Axes, document: Document) -> None:
             before,
             width=0.38,
             color=BEFORE,
-            label="nobody silent" if not number else None,
+            label="none silent" if not number else None,
         )
         axes.bar(
             number + 0.2,

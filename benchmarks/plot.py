@@ -1,6 +1,6 @@
-"""The picture at the end of a run: a panel for each section that has one, drawn from what was written to the files.
+"""The picture at the end of a run: a panel per section, drawn from the result files.
 
-`python -m benchmarks.plot [FOLDER]` draws it again from the files of earlier runs.
+`python -m benchmarks.plot [FOLDER]` draws the picture again from the files of earlier runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Document = Mapping[str, Any]
 
 
 def draw(folder: Path, documents: Sequence[Document]) -> str:
-    """Write the picture of these sections and say so, or why there is none."""
+    """Write the picture of these sections, and print its path or why there is none."""
     by_section = {one["section"]: one for one in documents}
     wanted = [
         (panel, by_section[name])

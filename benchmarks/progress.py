@@ -1,4 +1,4 @@
-"""How far is it? A bar on a terminal, a line now and then elsewhere. On stderr: figures go to stdout."""
+"""Progress on stderr: a bar on a terminal, otherwise a line now and then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def follow(
     within_s: float = math.inf,
     every_s: float = 0.1,
 ) -> bool:
-    """Wait until `done` reaches the total, showing how far it is. False: it took too long."""
+    """Wait until `done` reaches the total, and show progress. Returns False on a time-out."""
     began = time.monotonic()
     with shown(what, total) as show:
         while (now := done()) < total:
@@ -38,14 +38,14 @@ def follow(
 
 
 def wait(what: str, seconds: float) -> None:
-    """Let time go by."""
+    """Wait for some seconds, and show progress."""
     until = time.time() + seconds
     follow(what, seconds, lambda: seconds - max(0.0, until - time.time()))
 
 
 @contextmanager
 def shown(what: str, total: float) -> Iterator[Show]:
-    """Give the caller something to report its progress to."""
+    """Yield a function to which the caller reports its progress."""
     began = time.monotonic()
     if sys.stderr.isatty() and not render.accessible():
         with _bar(what, total) as show:

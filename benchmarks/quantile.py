@@ -1,4 +1,4 @@
-"""Exact quantiles of whole milliseconds that were counted."""
+"""Exact quantiles of counted milliseconds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def of(counts: Mapping[int, int], share: float) -> int:
-    """The least value that so large a share of all values does not exceed; 0 when there are none."""
+    """Return the smallest value that the given share of all values does not exceed; 0 if empty."""
     wanted, seen = share * sum(counts.values()), 0
     for value in sorted(counts):
         seen += counts[value]

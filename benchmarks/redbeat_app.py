@@ -1,4 +1,4 @@
-"""A throw-away Celery application whose devices are RedBeat entries: the other way to schedule a fleet."""
+"""A Celery application whose devices are RedBeat entries, for comparison."""
 
 from __future__ import annotations
 

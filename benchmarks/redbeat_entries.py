@@ -1,6 +1,6 @@
-"""One RedBeat entry per device, ticked by the stock scheduler in a process of its own; messages are discarded.
+"""One RedBeat entry per device, run by the stock scheduler in its own process.
 
-Every entry is due all the time, so what is measured is the most it can do.
+Messages are discarded. Every entry is always due, which measures the maximum rate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from celery.schedules import schedule
 from benchmarks import progress
 from benchmarks.stage import Server, stage
 
-#: More than it can do: entries fall due this often, all together.
+#: The interval of all entries, shorter than RedBeat can achieve.
 DUE_PER_S = 5_000
 WARM_UP_S = 3.0
 LOOK_EVERY_S = 0.1
@@ -30,7 +30,7 @@ class Measured:
 
 
 def measure(entries: int, seconds: float) -> Measured:
-    """Fill a server with entries and let RedBeat dispatch them for a while."""
+    """Fill a server with entries and measure how RedBeat dispatches them."""
     with stage() as apart:
         server = apart.server
         os.environ["BENCH_REDIS_URL"] = server.url
@@ -73,7 +73,7 @@ def _save(entries: int) -> None:
 
 
 def _discard_for(server: Server, seconds: float, what: str) -> int:
-    """Returns how many messages came."""
+    """Discard messages for some seconds, and return their number."""
     began, came = time.monotonic(), 0
     with progress.shown(what, seconds) as show:
         while (passed := time.monotonic() - began) < seconds:

@@ -1,4 +1,4 @@
-"""How findings look: tables for people, a file for programs and the docs."""
+"""The output of results: tables on stdout, and a JSON file for programs and the docs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from benchmarks.section import Figure, Findings, Grid, number
 from poller.cli.output import render
 
-#: Nothing is cut in a file.
+#: The width of tables that are not on a terminal: no text is cut.
 PIPED_WIDTH = 160
 _RESULT = {True: "met", False: "MISSED", None: ""}
 
@@ -22,7 +22,7 @@ _RESULT = {True: "met", False: "MISSED", None: ""}
 def document(
     name: str, size: str, findings: Findings, machine: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Everything about a section, for programs."""
+    """Return all results of a section for the JSON file."""
     return {
         "schema": "poller.bench/1",
         "section": name,
@@ -45,7 +45,7 @@ def document(
 
 
 def save(folder: Path, document: Mapping[str, Any]) -> Path:
-    """Replace the section's file."""
+    """Write the section's JSON file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{document['section']}.json"
     path.write_text(json.dumps(document, indent=2) + "\n")
@@ -53,9 +53,12 @@ def save(folder: Path, document: Mapping[str, Any]) -> Path:
 
 
 def show(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -> None:
-    """Tables on stdout; without colours and lines when that is no terminal."""
+    """Print the tables on stdout; without colours and lines if it is not a terminal."""
     console = _console()
-    where = f"{machine['cores']} cores of {machine['cpu']}, {machine['memory_gb']} GB, load before {machine['load_before']}"
+    where = (
+        f"{machine['cores']} cores of {machine['cpu']}, {machine['memory_gb']} GB, "
+        f"load before {machine['load_before']}"
+    )
     console.print(f"\n{name}, {size} size; {where}", highlight=False)
     console.print(_figures(findings))
     if findings.comparisons:
@@ -68,7 +71,7 @@ def show(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -
 
 
 def summary(found: Mapping[str, Findings]) -> None:
-    """The end of a run: every goal of every section, and whether it was reached."""
+    """Print every goal of every section, and whether it was reached."""
     table = _table(
         ("section", "left"),
         ("", "left"),

@@ -1,4 +1,4 @@
-"""What did each role use meanwhile? CPU and memory of whole process trees between two moments."""
+"""CPU and memory of each role between two instants, for whole process trees."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from benchmarks import cpu, memory
 from poller import errors
 
-#: Role -> the processes that are it.
+#: Role -> its processes.
 Roles = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Between two moments of the wall clock."""
+    """The resources that were used between two instants of the wall clock."""
 
     began_ms: int
     ended_ms: int
     cpu_s: Mapping[str, float]
-    others_s: float  # CPU of everything else on this machine
+    others_s: float  # CPU of all other processes on this machine
     began_mb: Mapping[str, float]
     ended_mb: Mapping[str, float]
 
@@ -30,7 +30,7 @@ class Used:
 
 
 class Meter:
-    """Runs from its making until `read`."""
+    """Measures from its construction until `read`."""
 
     def __init__(self, roles: Roles) -> None:
         self._roles = roles
@@ -38,7 +38,7 @@ class Meter:
         self._at_ms, self._cpu_s, self._machine_s = self._now()
 
     def read(self) -> Used:
-        """May be asked again: it runs on. Raises StoreUnavailable when a process has ended."""
+        """Return the resources used so far. Raises StoreUnavailable if a process has ended."""
         at_ms, used, machine_s = self._now()
         spent = {role: used[role] - self._cpu_s[role] for role in self._roles}
         others_s = machine_s - self._machine_s - sum(spent.values())

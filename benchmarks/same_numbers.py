@@ -1,7 +1,8 @@
-"""Do mktxp and poller say the same of one router? Every sample of mktxp's is looked for among ours.
+"""A comparison of mktxp and poller on one router: every sample of mktxp must be among ours.
 
-Ours has fewer labels on a number and the rest on the row's info (decision 24): a sample of theirs is found where name,
-value and all of its labels are those of one of our rows. What differs is listed, with the reason; nothing else may.
+Our readings have few labels; the others are on the info of the row (decision 24). A sample of mktxp
+matches if one of our rows has its name, value and labels. Known differences are listed with the
+reason, and no others are allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from poller.domain.metrics.reading import ReadingSet
 
 Labels = Mapping[str, str]
 
-#: Theirs to ours, where a name is a slip, or one info of ours says what several of theirs do.
+#: Names of mktxp -> our names, where mktxp misspells one or our info replaces several.
 RENAMED = {
     "interface_comment_info": "interface_info",
     "interface_type_info": "interface_info",
@@ -32,12 +33,12 @@ RENAMED = {
     "dhcp_lease_info": "dhcp_lease_expires_after",
     "queue_simple_queued_bytes_downloadd": "queue_simple_queued_bytes_download",
 }
-#: Labels of theirs that are numbers of ours: they change, and a label that changes is a new series.
+#: Labels of mktxp that are values of ours, because a changing label makes a new series.
 MEASURED = {
     ("netwatch_info", "status"): "netwatch_status",
     ("capsman_interfaces_info", "current_registered_clients"): "capsman_interface_clients",
 }
-#: Labels of theirs that count down: when a certificate ends is its value.
+#: Labels of mktxp that count down. Our value is the instant at which a certificate expires.
 _LEFT_OUT = {("certificate_expiration_timestamp_seconds", "expires_after")}
 _FLAGS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 _NO_LEASE = "No DHCP Record"
@@ -54,7 +55,7 @@ class Row:
 
 
 class Ours:
-    """Our readings by name, each with all labels of its row."""
+    """Our readings by name, with all labels of their row."""
 
     def __init__(self, readings: ReadingSet) -> None:
         self._rows: dict[
@@ -79,7 +80,7 @@ class Ours:
         return any(_equal(row.value, value) for row in self.rows(name, labels))
 
     def rows(self, name: str, labels: Labels) -> Iterator[Row]:
-        """Those with these labels, whatever others they have."""
+        """Return the rows with these labels, regardless of others."""
         found = self._rows.get((name, labels.get("name", "")), ())
         return (
             row
@@ -90,7 +91,7 @@ class Ours:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What mktxp says otherwise. `explains`: is a sample that we do not have of this kind?"""
+    """A known difference. `explains` returns whether it is the reason for a missing sample."""
 
     what: str
     why: str
@@ -176,7 +177,7 @@ DIFFERENCES = (
 @dataclass(slots=True)
 class Verdict:
     equal: int = 0
-    explained: Counter[str] = field(default_factory=Counter)  # by what differs
+    explained: Counter[str] = field(default_factory=Counter)  # by the name of the difference
     missing: list[str] = field(default_factory=list)
 
 
@@ -204,7 +205,7 @@ def judge(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdict:
 
 
 def must_be_equal(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdict:
-    """Raises StoreConflict with the first sample that we do not have."""
+    """Check the comparison. Raises StoreConflict with the first unexplained sample."""
     verdict = judge(theirs, readings)
     if verdict.missing or not verdict.equal:
         odd = verdict.missing[0] if verdict.missing else "nothing"
@@ -215,7 +216,7 @@ def must_be_equal(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdi
 
 
 def _equal(ours: float, theirs: float) -> bool:
-    """To the last count; a fraction may have been rounded on another way to it."""
+    """Compare integers exactly, and fractions with a tolerance for rounding."""
     return float(ours) == theirs or (theirs % 1 != 0 and math.isclose(ours, theirs, rel_tol=1e-12))
 
 
@@ -224,7 +225,7 @@ def _shared(labels: Labels) -> Labels:
 
 
 def _comparable(name: str, labels: Mapping[str, str]) -> dict[str, str]:
-    """Labels as both spell them: flags as 1 and 0, a rule by one name, no lease as nothing."""
+    """Return labels in a common form: flags as 1 and 0, one name per rule, no empty lease."""
     made = {key: _FLAGS.get(text, text) for key, text in labels.items()}
     if name.startswith("firewall_") and "chain" in made:
         made["name"] = _rule(labels)
@@ -239,7 +240,7 @@ def _comparable(name: str, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _rule(labels: Labels) -> str:
-    """A rule as mktxp names it."""
+    """Return the name of a rule as in mktxp."""
     more = [labels[key] for key in ("out_interface", "protocol") if labels.get(key)]
     return "| " + " | ".join([labels["chain"], labels["action"], labels["comment"], *more])
 
@@ -249,7 +250,7 @@ def _identity(labels: Labels, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _infos() -> Iterator[tuple[str, tuple[str, tuple[str, ...]]]]:
-    """For each metric the info of its table, and the labels by which both belong together."""
+    """Return for each metric the info of its table and the labels that join both."""
     for family in FAMILIES.values():
         for table in family.tables():
             for metric in table.metrics if table.info else ():

@@ -1,4 +1,4 @@
-"""What a section of the benchmarks is, and what it finds out."""
+"""A section of the benchmarks and its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_MEASURED = "not measured"
 
 
 def number(value: float | None) -> str:
-    """Three significant places; large ones as they are."""
+    """Format a number with three significant digits; large numbers with all digits."""
     if value is None:
         return NOT_MEASURED
     if value == int(value) or abs(value) >= 100:
@@ -28,11 +28,11 @@ def number(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number. `name` is for programs and never changes its meaning; `text` is for people."""
+    """One measured number. `name` is its stable name for programs, `text` its label."""
 
     name: str
     text: str
-    value: float | None  # None: it was not measured
+    value: float | None  # None: not measured
     unit: str
     at_least: float | None = None
     below: float | None = None
@@ -40,7 +40,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Is the goal reached? None without one, and for what was not measured."""
+        """Whether the goal is reached. None without a goal or a value."""
         if self.value is None:
             return None
         if self.at_least is not None:
@@ -51,14 +51,14 @@ class Figure:
 
     @property
     def goal(self) -> str:
-        """In signs; empty without one."""
+        """The goal as text, such as "<= 5"; empty without a goal."""
         goals = ((">=", self.at_least), ("<=", self.at_most), ("<", self.below))
         return next((f"{sign} {number(goal)}" for sign, goal in goals if goal is not None), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The same thing measured for us and for the other way to do it."""
+    """A quantity measured for poller and for another design."""
 
     name: str
     text: str
@@ -68,18 +68,18 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """How many times the larger is of the smaller."""
+        """The larger value divided by the smaller value."""
         low, high = sorted((self.ours, self.theirs))
         return high / low if low else float("inf")
 
 
-#: A row of a grid: what it is, its unit, and a value for each column. None: it was not measured.
+#: A row of a grid: name, unit, and a value for each column. None: not measured.
 Row = tuple[str, str, Sequence[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The same things of several candidates, side by side."""
+    """The same quantities of several candidates, side by side."""
 
     columns: Sequence[str]
     rows: Sequence[Row]
@@ -89,7 +89,7 @@ class Grid:
 class Findings:
     figures: Sequence[Figure]
     comparisons: Sequence[Comparison] = ()
-    against: str = ""  # what `theirs` is
+    against: str = ""  # the name of the other design
     notes: Sequence[str] = ()
     grid: Grid | None = None
     series: Mapping[str, Sequence[tuple[float, float]]] = field(
@@ -99,21 +99,21 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A question, how large it may be asked, and how it is answered."""
+    """A question, the sizes of its measurement, and the function that measures."""
 
     asks: str
-    sizes: Mapping[str, Any]  # `full`, `small` and `tiny`, each with what `run` takes
+    sizes: Mapping[str, Any]  # `full`, `small` and `tiny`: the argument of `run`
     run: Callable[[Any, Stage], Findings]
 
 
 def known() -> dict[str, Section]:
-    """Every section there is, by name."""
+    """Return all sections by name."""
     names = sorted(module.name for module in pkgutil.iter_modules(sections.__path__))
     return {name: import_module(f"{sections.__name__}.{name}").SECTION for name in names}
 
 
 def chosen(names: Sequence[str], size: str) -> dict[str, Section]:
-    """The sections meant, all without names. Raises InvalidInput."""
+    """Return the named sections, or all without names. Raises InvalidInput."""
     there = known()
     for name in names:
         if name not in there:

@@ -1,4 +1,7 @@
-"""When could somebody else see a reading? The ledger says when it was collected, not when it was stored: so look."""
+"""The instants at which readings became visible in the database.
+
+The ledger records when a reading was collected, not when it was stored.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from benchmarks import cluster
 from poller.db import engine as sql
 from poller.db.tables import readings
 
-#: How often it looks, and so how exact it is; and how old a reading may be when it is seen for the first time.
+#: The interval of the queries, which limits the precision, and the maximum age of a new reading.
 EVERY_S, OLDEST_MS = 0.1, 10_000
 
 
 class Seen:
-    """Looks while it is entered. `at_ms` has when a target's reading of an instant was first there."""
+    """Queries in a thread while entered. `at_ms` maps target and instant to the first sight."""
 
     def __init__(self, engine: Engine) -> None:
         self.at_ms: dict[tuple[int, int], int] = {}

@@ -1,4 +1,4 @@
-"""A real agent: net-snmp's snmpd on a free port of loopback, with what this machine has."""
+"""A real agent: net-snmp's snmpd on a free port of loopback, with the data of this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SYS_NAME = "1.3.6.1.2.1.1.5.0"
 
 @contextmanager
 def running(folder: Path) -> Iterator[int]:
-    """Its port. Raises StoreUnavailable where it is not installed."""
+    """Run snmpd and yield its port. Raises StoreUnavailable if it is not installed."""
     if shutil.which(PROGRAM) is None:
         raise errors.StoreUnavailable("snmpd is not installed", hint="deploy/packages snmpd")
     port, config = _free_port(), folder / "snmpd.conf"

@@ -1,4 +1,4 @@
-"""Where a section plays: a directory, a server and processes of its own, all gone when it ends."""
+"""The stage of a section: a directory, a server and processes, all removed at its end."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from poller.settings import load
 from poller.state import redis_client
 
 ROOT = Path(__file__).parents[1]
-#: For a process to end in good order; what is still there when the stage closes was not waited for.
+#: Seconds for a process to end in good order. At the end of the stage, processes are killed.
 PATIENCE_S, CLOSING_S = 60.0, 3.0
 
 
 class Process:
-    """A process of the stage; what it costs is counted from outside."""
+    """A process of the stage. Its cost is measured from outside."""
 
     def __init__(self, child: Child, log: Path) -> None:
         self.name = child.role.name
@@ -45,7 +45,7 @@ class Process:
         return cpu.tree_s(self.pid)
 
     def must_live(self) -> None:
-        """A benchmark of a dead process would say that it is quick."""
+        """Check that the process runs. Raises StoreUnavailable."""
         if not self._child.running:
             last = [
                 line for line in self._log.read_text(errors="replace").splitlines() if line.strip()
@@ -56,7 +56,7 @@ class Process:
 
 
 class Server(Process):
-    """A Valkey of the stage's own, set up as `poller up` does it: with a password and an append-only file."""
+    """A Valkey server as `poller up` starts it: with a password and an append-only file."""
 
     def __init__(self, child: Child, log: Path, url: str) -> None:
         super().__init__(child, log)
@@ -69,7 +69,7 @@ class Server(Process):
 
     @property
     def commands(self) -> int:
-        """Commands processed so far, without this question."""
+        """The number of commands processed so far, without this one."""
         return int(self.info("stats")["total_commands_processed"])
 
     def info(self, part: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Stage:
 
     @cached_property
     def server(self) -> Server:
-        """Started when first asked for."""
+        """The server of the stage, started on first use."""
         folder = self.home / "valkey"
         role, url = embedded_server.prepare(folder, listen_ports.free_port())
         server = Server(self._supervisor.add(role), self._log(role), url)
@@ -93,7 +93,10 @@ class Stage:
 
     @cached_property
     def services(self) -> Services:
-        """Ours, on the stage's server and a SQLite file. Children find the same; POLLER_* of the caller count, too."""
+        """The services on the stage's server and a SQLite file, shared with child processes.
+
+        POLLER_* variables of the caller apply, too.
+        """
         os.environ["POLLER_REDIS_URL"] = self.server.url
         made = Services(load())
         made.configure_logs("WARNING")
@@ -101,12 +104,12 @@ class Stage:
         return made
 
     def start(self, name: str, argv: Sequence[str], **env: str) -> Process:
-        """A Python module as a process: it finds this very source tree."""
+        """Run a Python module of this source tree as a process."""
         role = Role(name, [sys.executable, *argv], {"PYTHONPATH": str(ROOT), **env})
         return Process(self._supervisor.add(role), self._log(role))
 
     def stop(self, process: Process) -> None:
-        """Ask it to end, and wait for that."""
+        """Terminate a process and wait for its end."""
         self._supervisor.stop(lambda name: name == process.name, PATIENCE_S)
         self._supervisor.kill(lambda name: name == process.name)
 
@@ -120,7 +123,7 @@ class Stage:
 
 @contextmanager
 def stage() -> Iterator[Stage]:
-    """A clean stage in a temporary directory, which is also the working directory: no poller.toml counts."""
+    """Yield a stage in a temporary working directory, so that no poller.toml applies."""
     before, environment = Path.cwd(), dict(os.environ)
     home = Path(tempfile.mkdtemp(prefix="poller-bench-"))
     os.chdir(home)

@@ -1,4 +1,4 @@
-"""A simulated fleet of SNMP devices in two sites, one of which can go dark, as inventory."""
+"""An inventory of simulated SNMP devices in two sites, one of which can go dark."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ FAR, NEAR = "far", "near"
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a device is polled, and how long it may be silent: `timeout_s`, then half as long again each try."""
+    """The interval and the time-outs of a poll. Each retry waits half as long again."""
 
     interval_s: float
     timeout_s: float
     retries: int
-    limit_s: float  # of the whole poll
+    limit_s: float  # time limit of the whole poll
 
     @property
     def silence_s(self) -> float:
-        """How long a poll takes that finds nobody."""
+        """The duration of a poll without an answer."""
         return min(
             self.limit_s, sum(self.timeout_s * 1.5**number for number in range(self.retries + 1))
         )
 
 
 def devices(number: int, far: int) -> list[SimDevice]:
-    """So many healthy devices, the first of them far away."""
+    """Return `number` healthy devices; the first `far` are at the far site."""
     made = fleet.devices(number, snmp_share=1, faulty_share=0)
     return [replace(device, site=FAR if device.index < far else NEAR) for device in made]
 
 
 def store(services: Services, simulated: Sequence[SimDevice], port: int, pace: Pace) -> None:
-    """Fill an empty inventory, as an import does it."""
+    """Fill an empty inventory, as an import does."""
     name = fleet.SNMP_CREDENTIAL
     secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
     credential_rows.add(

@@ -1,4 +1,4 @@
-"""A fleet that the whole platform polls for a while: what it used, how late it was and what it missed."""
+"""A fleet polled by the whole platform for a while: resources, lateness and missed slots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks import agents, cluster, ledger, progress, quantile
-from benchmarks.agents import Asked
+from benchmarks.agents import PollRequest
 from benchmarks.ledger import Poll
 from benchmarks.roles import Meter, Used
 from benchmarks.section import Figure
@@ -25,10 +25,10 @@ Point = tuple[float, float]
 @dataclass(frozen=True, slots=True)
 class Watched:
     used: Used
-    polls: Sequence[Poll]  # that ended meanwhile
-    missed: int  # slots that nobody polled
-    memory: Mapping[str, Sequence[Point]]  # of each role: seconds, MB
-    kept: Sequence[Figure]  # nothing lost, nothing doubled
+    polls: Sequence[Poll]  # that ended during the measurement
+    missed: int  # slots without a poll
+    memory: Mapping[str, Sequence[Point]]  # by role: seconds, MB
+    kept: Sequence[Figure]  # checks for lost and doubled polls
 
     @property
     def late(self) -> Counter[int]:
@@ -36,7 +36,7 @@ class Watched:
 
     @property
     def late_p99(self) -> list[Point]:
-        """Seconds -> ms, of each ten seconds."""
+        """Return the 99th percentile of lateness in ms for every ten seconds."""
         bins = defaultdict[int, list[Poll]](list)
         for poll in self.polls:
             bins[(poll.started_ms - self.used.began_ms) // _BIN_MS].append(poll)
@@ -48,7 +48,7 @@ class Watched:
 
     @property
     def role_ms(self) -> dict[str, float]:
-        """CPU of each role per poll; that of the agents is no cost of the platform."""
+        """Return the CPU of each role per poll, without the simulated agents."""
         return {
             role: spent / max(1, len(self.polls)) * 1000 for role, spent in self.used.cpu_s.items()
         }
@@ -58,7 +58,7 @@ class Watched:
         return sum(spent for role, spent in self.role_ms.items() if role != "agents")
 
 
-def watch(stage: Stage, devices: int, asked: Asked, workers: int, seconds: float) -> Watched:
+def watch(stage: Stage, devices: int, asked: PollRequest, workers: int, seconds: float) -> Watched:
     fleet = agents.devices(devices)
     with simulated(fleet) as simulator:
         agents.store(stage.services, fleet, simulator.snmp, asked)
@@ -75,7 +75,7 @@ def watch(stage: Stage, devices: int, asked: Asked, workers: int, seconds: float
 
 
 def _looks(meter: Meter, seconds: float) -> dict[str, list[Point]]:
-    """Memory now and then, until the time is up."""
+    """Record the memory of each role until the end of the measurement."""
     points: dict[str, list[Point]] = {}
     passed = 0.0
     with progress.shown("measuring", seconds) as show:
@@ -90,7 +90,7 @@ def _looks(meter: Meter, seconds: float) -> dict[str, list[Point]]:
 
 
 def _missed(polls: Sequence[Poll], used: Used, devices: int, interval_s: float) -> int:
-    """In a whole number of intervals every target has as many slots; the last one needs time to be polled."""
+    """Count slots without a poll, over a whole number of intervals and with time for the last."""
     interval_ms = round(interval_s * 1000)
     rounds = max(1, (used.ended_ms - used.began_ms) // interval_ms - 1)
     end_ms = used.began_ms + rounds * interval_ms

@@ -1,1 +1,1 @@
-"""One file per section: its name is the section's, its `SECTION` says what it asks. A new file is all it takes."""
+"""The sections, one file each. Each file has a `SECTION`, and a new file is found by itself."""

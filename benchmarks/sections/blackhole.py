@@ -1,7 +1,7 @@
-"""One device in each batch swallows everything: do the others notice?
+"""Does one silent device in each batch delay the others?
 
-The same fleet in turns, with and without, so that whatever else the machine does falls on both. Breakers are kept
-shut, as they would soon leave the silent ones out.
+The same fleet is measured in turns with and without silent devices, so that other load on the
+machine affects both. Breakers stay closed, because they would exclude the silent devices.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks import agents, cluster, ledger, progress, quantile
-from benchmarks.agents import Asked
+from benchmarks.agents import PollRequest
 from benchmarks.ledger import Poll
 from benchmarks.section import Figure, Findings, Grid, Row, Section
 from benchmarks.seen import Seen
@@ -23,14 +23,14 @@ from poller.sim.sim_process import Running, simulated
 HOLE = "hole"
 ONE_IN = 64
 GOAL = 1.1
-#: Nothing opens in so short a time.
+#: A breaker threshold that is never reached.
 SHUT = {
     "POLLER_BREAKER_FAILURES": "1000",
     "POLLER_SITE_LEAST": "100000",
     "POLLER_DEADLETTER_AFTER_S": "604800",
 }
 
-Turns = list[tuple[int, int]]  # of the wall clock, from and to, in ms
+Turns = list[tuple[int, int]]  # start and end in ms of the wall clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Size:
 
 def run(size: Size, stage: Stage) -> Findings:
     os.environ.update(SHUT)
-    fleet, asked = _devices(size.devices), Asked(size.interval_s)
+    fleet, asked = _devices(size.devices), PollRequest(size.interval_s)
     with simulated(fleet) as simulator:
         agents.store(stage.services, fleet, simulator.snmp, asked)
         ours = cluster.start(stage)
@@ -58,7 +58,7 @@ def run(size: Size, stage: Stage) -> Findings:
     figures += [
         Figure(
             "swallowed",
-            "polls that were swallowed",
+            "polls without an answer",
             sum(poll.timed_out for poll in swallowed),
             "",
             at_least=1,
@@ -72,12 +72,15 @@ def run(size: Size, stage: Stage) -> Findings:
         ),
         *cluster.whole(stage),
     ]
-    note = f"{size.devices:,} devices at {size.interval_s:g} s, one in {ONE_IN} silent in turns of {size.turn_s:g} s"
+    note = (
+        f"{size.devices:,} devices at {size.interval_s:g} s, "
+        f"one in {ONE_IN} silent in turns of {size.turn_s:g} s"
+    )
     return Findings(figures, grid=grid, notes=[note])
 
 
 def _devices(number: int) -> list[SimDevice]:
-    """Every 64th is on the site whose uplink is cut."""
+    """Return the devices; every 64th is at the site whose uplink is cut."""
     return [
         replace(d, site=HOLE if d.index % ONE_IN == 0 else "near") for d in agents.devices(number)
     ]
@@ -88,7 +91,7 @@ def _take_turns(size: Size, simulator: Running) -> tuple[Turns, Turns]:
     for number in range(2 * size.turns):
         silent = number % 2 == 1
         simulator.darken(*([HOLE] if silent else []))
-        progress.wait("what was asked before ends", min(2.0, size.turn_s / 4))
+        progress.wait("waiting for earlier polls to end", min(2.0, size.turn_s / 4))
         began_ms = cluster.now_ms()
         progress.wait("with silent devices" if silent else "without", size.turn_s)
         (within if silent else without).append((began_ms, cluster.now_ms()))
@@ -108,13 +111,13 @@ def _compare(
         before, after = (_p99(of(poll, seen) for poll in polls) for polls in (without, within))
         ratio = after / max(1, before)
         figures += [
-            Figure(f"{name}_without_p99_ms", f"{text}, 99 %, nobody silent", before, "ms"),
+            Figure(f"{name}_without_p99_ms", f"{text}, 99 %, none silent", before, "ms"),
             Figure(f"{name}_p99_ms", f"{text}, 99 %, one in {ONE_IN} silent", after, "ms"),
             Figure(f"{name}_ratio", f"{text}, ratio", ratio, "x", at_most=GOAL),
         ]
         rows.append((f"{text}, 99 %", "ms", [before, after, ratio]))
     rows.append(("polls", "", [len(without), len(within), None]))
-    return figures, Grid(["nobody silent", f"one in {ONE_IN} silent", "ratio"], rows)
+    return figures, Grid(["none silent", f"one in {ONE_IN} silent", "ratio"], rows)
 
 
 def _p99(values: Iterable[int | None]) -> int:
@@ -130,7 +133,7 @@ def _late(poll: Poll, _seen: Seen) -> int:
 
 
 def _stored(poll: Poll, seen: Seen) -> int | None:
-    """None for the last ones, which were stored when nobody looked any more."""
+    """Return the time from slot to storage; None for polls stored after the last query."""
     at_ms = seen.at_ms.get((poll.target, poll.finished_ms))
     return None if at_ms is None else at_ms - poll.plan_ms
 
@@ -143,7 +146,7 @@ _MEASURES: Sequence[tuple[str, str, Callable[[Poll, Seen], int | None]]] = (
 
 
 SECTION = Section(
-    asks="one device in each batch swallows everything: do the others notice?",
+    asks="does one silent device in each batch delay the others?",
     sizes={
         "full": Size(1_280, 5, turn_s=20, turns=4),
         "small": Size(384, 3, turn_s=4, turns=2),

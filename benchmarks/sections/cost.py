@@ -1,7 +1,7 @@
-"""What does one poll cost, the whole platform counted, against the obvious design and against snmp_exporter?
+"""What does one poll of the whole platform cost, against the obvious design and snmp_exporter?
 
-One run, the same simulated agents, the same module; before the clock runs, what all of them read is compared.
-The agents' own CPU is in nobody's account.
+All candidates read the same simulated agents with the same module in one run. Their values are
+compared before the measurement. The CPU of the agents is not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from poller.sim.fleet import SimDevice
 from poller.sim.sim_process import simulated
 
 GOAL_MS, OBVIOUS_TIMES, EXPORTER_TIMES = 1.0, 25.0, 3.0
-#: Of the polls that were due, so many must have been done to speak of keeping up.
+#: The share of due polls that a candidate must complete to keep up.
 KEPT_UP = 0.95
 OURS, OBVIOUS, EXPORTER = "poller", "obvious design", "snmp_exporter"
 
@@ -34,14 +34,14 @@ class Size:
     devices: int
     interval_s: float
     measure_s: float
-    obvious_devices: int  # as many as it can carry
+    obvious_devices: int  # the maximum for this design
     obvious_s: float
     exporter_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one candidate."""
+    """The cost of one candidate."""
 
     used: Used
     polls: int
@@ -54,14 +54,14 @@ class Cost:
 
     @property
     def role_ms(self) -> dict[str, float]:
-        """CPU of each role per poll."""
+        """Return the CPU of each role per poll, in ms."""
         return {role: spent / max(1, self.polls) * 1000 for role, spent in self.used.cpu_s.items()}
 
 
 def run(size: Size, stage: Stage) -> Findings:
     fleet, costs = agents.devices(size.devices), dict[str, Cost]()
     with simulated(fleet) as simulator:
-        agents.store(stage.services, fleet, simulator.snmp, agents.Asked(size.interval_s))
+        agents.store(stage.services, fleet, simulator.snmp, agents.PollRequest(size.interval_s))
         with _exporter(stage, simulator.snmp) as other:
             costs[OURS], agents_ms, variables = _platform(
                 size, stage, fleet[0], simulator.pid, other
@@ -74,7 +74,7 @@ def run(size: Size, stage: Stage) -> Findings:
         measured = obvious.measure(few, simulator.snmp, size.interval_s, size.obvious_s)
         costs[OBVIOUS] = Cost(measured.used, measured.polls, measured.late, measured.samples)
     figures = [*_figures(costs), Figure("variables", "variables of a poll", variables, "")]
-    figures.append(Figure("agents_ms", "CPU of the agents, in nobody's account", agents_ms, "ms"))
+    figures.append(Figure("agents_ms", "CPU of the agents, not counted", agents_ms, "ms"))
     return Findings(figures, grid=_grid(costs), notes=list(_notes(size, costs)))
 
 
@@ -90,7 +90,7 @@ def _exporter(stage: Stage, port: int) -> Iterator[exporter.Exporter | None]:
 def _platform(
     size: Size, stage: Stage, device: SimDevice, simulator: int, other: exporter.Exporter | None
 ) -> tuple[Cost, float, int]:
-    """Ours as it is shipped; also what a poll costs the agents, and of how many variables it is made."""
+    """Measure the platform. Returns its cost, the CPU of the agents per poll, and the variables."""
     ours = cluster.start(stage)
     ours.steady(size.devices, size.interval_s)
     variables = (
@@ -106,7 +106,7 @@ def _platform(
 
 
 def _verify(stage: Stage, other: exporter.Exporter, device: SimDevice, interval_s: float) -> int:
-    """What the platform stored before and after a scrape must agree with the scrape. Returns the variables read."""
+    """Compare stored readings with a scrape between them. Returns the number of variables."""
     before = _latest(stage, device)
     scraped, variables = other.scrape(device.address)
     within_s = cluster.PATIENCE_S + 2 * interval_s
@@ -155,13 +155,11 @@ def _figures(costs: Mapping[str, Cost]) -> Iterator[Figure]:
             "x",
             at_least=goal,
         )
-    yield Figure(
-        "others_core", "CPU of everything else meanwhile", _others(ours.used), "% of a core"
-    )
+    yield Figure("others_core", "CPU of all other processes", _others(ours.used), "% of a core")
 
 
 def _others(used: Used) -> float:
-    """The agents are among them."""
+    """Return the CPU of all other processes, which include the agents."""
     return 100 * used.others_s / used.seconds
 
 
@@ -186,9 +184,13 @@ def _grid(costs: Mapping[str, Cost]) -> Grid:
 
 
 def _notes(size: Size, costs: Mapping[str, Cost]) -> Iterator[str]:
-    yield f"{size.devices:,} devices at {size.interval_s:g} s; the obvious design had {size.obvious_devices:,} of them"
-    yield "lateness: poller from slot to start; the obvious design, beyond an interval since the poll before;"
-    yield "the exporter, of the requests. It stores nothing and schedules nothing: that is Prometheus's work."
+    yield (
+        f"{size.devices:,} devices at {size.interval_s:g} s; "
+        f"the obvious design had {size.obvious_devices:,} of them"
+    )
+    yield "lateness of poller: from slot to start; of the obvious design: beyond the interval since"
+    yield "the previous poll; of the exporter: of the requests."
+    yield "The exporter schedules and stores nothing: Prometheus does."
     wanted, did = (
         size.obvious_devices / size.interval_s,
         costs[OBVIOUS].polls / costs[OBVIOUS].used.seconds,

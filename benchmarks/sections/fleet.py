@@ -1,4 +1,4 @@
-"""Can this machine keep a fleet of small polls on its grid for long, agents included, without growing?"""
+"""Can this machine keep a fleet of small polls on its grid for long without memory growth?"""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks import quantile, watched
-from benchmarks.agents import Asked
+from benchmarks.agents import PollRequest
 from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Stage
 from benchmarks.watched import Watched
 
 LATE_MS = 1000
-#: What counts as flat: a role may be so much larger at the end.
+#: The memory growth of a role that still counts as flat.
 FLAT_PERCENT = 5.0
 
 
@@ -21,18 +21,20 @@ class Size:
     devices: int
     interval_s: float
     measure_s: float
-    flat: bool  # long enough to tell growth from start-up
+    flat: bool  # whether the run is long enough to distinguish growth from start-up
 
 
 def run(size: Size, stage: Stage) -> Findings:
-    asked = Asked(size.interval_s, ("system",))
+    asked = PollRequest(size.interval_s, ("system",))
     seen = watched.watch(stage, size.devices, asked, workers=2, seconds=size.measure_s)
     series = {
         "late_p99_ms": seen.late_p99,
         **{f"{role}_mb": points for role, points in seen.memory.items()},
     }
     figures = [*_punctual(size, seen), *_costs(seen), *_memory(size, seen), *seen.kept]
-    note = f"{size.devices:,} devices at {size.interval_s:g} s, polls of {seen.polls[-1].samples} samples, two workers"
+    samples = seen.polls[-1].samples
+    fleet = f"{size.devices:,} devices at {size.interval_s:g} s"
+    note = f"{fleet}, polls of {samples} samples, two workers"
     return Findings(figures, notes=[f"{note}, for {seen.used.seconds:.0f} s"], series=series)
 
 
@@ -44,7 +46,7 @@ def _punctual(size: Size, seen: Watched) -> Iterator[Figure]:
     yield Figure("late_max_ms", "lateness, most", max(late, default=0), "ms")
     worst = max((value for _, value in seen.late_p99), default=0)
     yield Figure("late_worst_ms", "lateness, 99 % of the worst ten seconds", worst, "ms")
-    yield Figure("missed", "slots that nobody polled", seen.missed, "slots", below=1)
+    yield Figure("missed", "slots without a poll", seen.missed, "slots", below=1)
     yield Figure("bad", "polls that failed", bad, "polls", below=1)
 
 
@@ -54,7 +56,7 @@ def _costs(seen: Watched) -> Iterator[Figure]:
         share = 100 * seen.used.cpu_s[role] / seen.used.seconds
         yield Figure(f"{role}_ms", f"CPU of {role} ({share:.1f} % of a core)", spent, "ms/poll")
     others = 100 * seen.used.others_s / seen.used.seconds
-    yield Figure("others_core", "CPU of everything else meanwhile", others, "% of a core")
+    yield Figure("others_core", "CPU of all other processes", others, "% of a core")
 
 
 def _memory(size: Size, seen: Watched) -> Iterator[Figure]:

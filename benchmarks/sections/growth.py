@@ -1,4 +1,4 @@
-"""What changes when the fleet grows? The same if_mib-sized polls for fleets of several sizes."""
+"""What does a poll cost when the fleet grows? The same if_mib polls for several fleet sizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from benchmarks import progress, quantile, watched
-from benchmarks.agents import Asked
+from benchmarks.agents import PollRequest
 from benchmarks.section import Figure, Findings, Grid, Row, Section
 from benchmarks.stage import Stage, stage
 from benchmarks.watched import Watched
@@ -43,7 +43,7 @@ def _measured(size: Size, devices: int) -> Watched:
     progress.step(f"{devices:,} devices")
     with stage() as apart:
         return watched.watch(
-            apart, devices, Asked(size.interval_s), workers=2, seconds=size.measure_s
+            apart, devices, PollRequest(size.interval_s), workers=2, seconds=size.measure_s
         )
 
 
@@ -61,9 +61,7 @@ def _figures(devices: int, seen: Watched) -> Iterator[Figure]:
         "ms",
         below=LATE_MS,
     )
-    yield Figure(
-        f"{name}_missed", f"{text}: slots that nobody polled", seen.missed, "slots", below=1
-    )
+    yield Figure(f"{name}_missed", f"{text}: slots without a poll", seen.missed, "slots", below=1)
     yield Figure(
         f"{name}_bad",
         f"{text}: polls that failed",
@@ -112,8 +110,9 @@ def _share(seen: Watched) -> float:
 
 
 def _note(size: Size, largest: Watched) -> str:
-    measured = f"{size.fleets[-1]:,} devices at {size.interval_s:g} s took {_share(largest):.0f} % of a core"
-    return f'"carries" is computed, as interval / CPU of a poll; measured beside it: {measured}'
+    share = f"{_share(largest):.0f} % of a core"
+    measured = f"{size.fleets[-1]:,} devices at {size.interval_s:g} s took {share}"
+    return f'"carries" is computed as interval / CPU of a poll; measured: {measured}'
 
 
 SECTION = Section(

@@ -1,6 +1,6 @@
-"""A third of the workers is killed under load: when were their targets polled again, and was anything lost or doubled?
+"""When are targets polled again after a third of the workers is killed? Are any lost or doubled?
 
-Devices answer slowly here, so that the killed one has polls in flight.
+Devices answer slowly here, so that the killed worker has polls in flight.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks import agents, cluster, ledger, progress
-from benchmarks.agents import Asked
+from benchmarks.agents import PollRequest
 from benchmarks.ledger import Poll
 from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Stage
@@ -22,7 +22,8 @@ from poller.sim.sim_process import simulated
 
 WORKERS = 3
 GRACE_S = 2.0
-#: Who is late by more is not seen, and counted as not polled; and how long a worker takes to have polls in flight.
+#: The maximum wait, after which a target counts as not polled; and the time until a new worker has
+#: polls in flight.
 SETTLE_S, START_S = 2.0, 10.0
 
 
@@ -30,9 +31,9 @@ SETTLE_S, START_S = 2.0, 10.0
 class Size:
     devices: int
     interval_s: float
-    limit_s: float  # of a poll
-    margin_s: float  # of its lease
-    batch: int  # so small that each worker has some at any moment
+    limit_s: float  # time limit of a poll
+    margin_s: float  # margin of its lease
+    batch: int  # small, so that each worker always has some
     trials: int
 
 
@@ -41,7 +42,7 @@ def run(size: Size, stage: Stage) -> Findings:
     os.environ.setdefault("POLLER_LEASE_MARGIN_S", str(size.margin_s))
     fleet = _devices(size.devices)
     with simulated(fleet) as simulator:
-        asked = Asked(size.interval_s, ("system",), longest_s=size.limit_s)
+        asked = PollRequest(size.interval_s, ("system",), longest_s=size.limit_s)
         agents.store(stage.services, fleet, simulator.snmp, asked)
         ours = cluster.start(stage, WORKERS)
         ours.steady(size.devices, size.interval_s)
@@ -54,21 +55,24 @@ def run(size: Size, stage: Stage) -> Findings:
     polls = ledger.polls(stage.services.engine, 0)
     waited_s = _again(polls, kills)
     figures = [*_figures(waited_s, lease_s), *_whole(stage, polls, kills[0])]
-    note = f"{size.devices:,} devices at {size.interval_s:g} s that take a second to answer, {WORKERS} workers"
+    note = (
+        f"{size.devices:,} devices at {size.interval_s:g} s that answer after a second, "
+        f"{WORKERS} workers"
+    )
     again = [(waited, number / len(waited_s)) for number, waited in enumerate(waited_s, 1)]
     series = {"again_s": again, "lease_s": [(lease_s, 1.0)]}
     return Findings(figures, notes=[f"{note}; the lease of a poll is {lease_s:g} s"], series=series)
 
 
 def _devices(number: int) -> list[SimDevice]:
-    """Each answers after 0.4 to 1.2 s."""
+    """Return the devices; each answers after 0.4 to 1.2 s."""
     return [
         replace(device, fault=Fault.SLOW, slow_seconds=0.8) for device in agents.devices(number)
     ]
 
 
 def _kill(ours: cluster.Cluster, wait_s: float, last: bool) -> int:
-    """Returns when, in ms of the wall clock. Before the next trial another one takes its place."""
+    """Kill a worker, start another one, and return the instant of the kill in ms."""
     victim = ours.workers.pop(0)
     killed_ms = cluster.now_ms()
     os.killpg(victim.pid, signal.SIGKILL)
@@ -80,7 +84,7 @@ def _kill(ours: cluster.Cluster, wait_s: float, last: bool) -> int:
 
 
 def _again(polls: Sequence[Poll], kills: Sequence[int]) -> list[float]:
-    """Seconds that each poll that died waited, in order."""
+    """Return the waits of the interrupted polls in seconds, sorted."""
     lost = [
         poll
         for poll in polls
@@ -107,7 +111,7 @@ def _figures(waited_s: Sequence[float], lease_s: float) -> list[Figure]:
 
 
 def _waited_s(polls: Sequence[Poll], lost: Poll, kills: Sequence[int]) -> float:
-    """From the last kill before its lease was lost to the start of the target's next good poll."""
+    """Return the time from the kill to the start of the target's next successful poll."""
     killed_ms = max(at for at in kills if at <= lost.finished_ms)
     again = (
         p.started_ms
@@ -118,16 +122,20 @@ def _waited_s(polls: Sequence[Poll], lost: Poll, kills: Sequence[int]) -> float:
 
 
 def _whole(stage: Stage, polls: Sequence[Poll], since_ms: int) -> list[Figure]:
-    everybody = {poll.target for poll in polls}
+    all_targets = {poll.target for poll in polls}
     after = {poll.target for poll in polls if poll.good and poll.started_ms > since_ms}
     overlaps = run_ledger.overlaps(stage.services.engine, since_ms)
     return [
         Figure(
-            "unpolled", "targets not polled after that", len(everybody - after), "targets", below=1
+            "unpolled",
+            "targets not polled after the kill",
+            len(all_targets - after),
+            "targets",
+            below=1,
         ),
         Figure(
             "overlaps",
-            "polls that began before the one before had ended",
+            "polls that started before the previous one ended",
             overlaps,
             "polls",
             below=1,
@@ -137,7 +145,7 @@ def _whole(stage: Stage, polls: Sequence[Poll], since_ms: int) -> list[Figure]:
 
 
 SECTION = Section(
-    asks="a third of the workers is killed: when were their targets polled again?",
+    asks="a third of the workers is killed: when are their targets polled again?",
     sizes={
         "full": Size(9_000, 30, limit_s=10, margin_s=15, batch=32, trials=3),
         "small": Size(800, 4, limit_s=2.5, margin_s=10, batch=16, trials=1),

@@ -1,7 +1,7 @@
-"""A site of a fleet goes dark and comes back: what does that cost, and does anybody else notice?
+"""What does it cost when a site goes dark and comes back, and are other sites delayed?
 
-Real beat, worker, server and SNMP; the simulator cuts the uplink and mends it. Everything is read from the ledger
-and from the kernel's accounts afterwards, so that looking costs nothing while it lasts.
+Beat, worker, server and SNMP are real; the simulator cuts and restores the uplink. Results are read
+afterwards from the ledger and the accounts of the kernel, at no cost during the run.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from poller.settings import Settings, policies
 from poller.sim.sim_process import Running, simulated
 from poller.state.cluster import overview_reader, site_windows
 
-#: What counts as unchanged: half of this is a tick.
+#: The difference in lateness that counts as unchanged; a tick is half of it.
 UNCHANGED_MS = 250
-#: A second may have so many times the usual polls: seconds differ, as the phases are drawn by lot.
+#: The maximum polls in a second, relative to the mean: phases are random, so seconds differ.
 SPREAD = 3.0
-#: A canary may be asked so often that its own breaker opens.
+#: Devices that may go down: the breaker of a canary can open.
 SOME = 5
 PATIENCE_INTERVALS, PATIENCE_S = 4, 120
 
@@ -36,12 +36,12 @@ PATIENCE_INTERVALS, PATIENCE_S = 4, 120
 @dataclass(frozen=True, slots=True)
 class Size:
     devices: int
-    far: int  # of them, those that go dark
+    far: int  # devices of the site that goes dark
     pace: Pace
     before_s: float
-    dark_s: float  # after the site was noticed to be dark
+    dark_s: float  # after the site is known to be dark
     after_s: float
-    probe_s: float  # how often canaries ask
+    probe_s: float  # interval of the canary polls
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Phase:
 
 
 class Watch:
-    """Measures phases, one after the other, without a gap."""
+    """Measures consecutive phases without a gap."""
 
     def __init__(self, processes: Mapping[str, Process]) -> None:
         self.phases: list[Phase] = []
@@ -66,7 +66,7 @@ class Watch:
         self._mark = self._now()
 
     def end(self, name: str) -> Phase:
-        """What went by since the last one ended is the phase of this name."""
+        """End a phase; it began at the end of the previous phase."""
         before, now = self._mark, self._now()
         spent = {role: now[1][role] - before[1][role] for role in self._processes}
         phase = Phase(name, before[0], now[0], spent, now[2] - before[2] - sum(spent.values()))
@@ -98,7 +98,7 @@ def run(size: Size, stage: Stage) -> Findings:
         *_healthy(phases, polls),
         *_outage(size, phases, polls),
         *_return(size, phases, polls),
-        *_told(stage, phases, size),
+        *_events(stage, phases, size),
         *_check(stage),
     ]
     every = f"{size.devices:,} devices at {size.pace.interval_s:g} s, {size.far:,} of them dark"
@@ -108,11 +108,11 @@ def run(size: Size, stage: Stage) -> Findings:
 
 
 def _start(size: Size, stage: Stage) -> dict[str, Process]:
-    """Everything runs, every device was polled, and nobody is late: the first poll of a device is the dearest."""
+    """Start the platform and wait until every device was polled and no poll is late."""
     celery = ["-m", "celery", "-A", "poller", "--quiet"]
     beat = stage.start("beat", [*celery, "beat"])
     worker = stage.start("worker", [*celery, "worker", "-n", "worker@%h"])
-    _until_answered(size, stage, 0, (FAR, NEAR), "polling everybody once")
+    _until_answered(size, stage, 0, (FAR, NEAR), "polling every device once")
     _until("catching up", 1, lambda: not _overdue(stage), PATIENCE_S)
     progress.wait("settling", size.pace.interval_s / 4)
     return {"beat": beat, "worker": worker, "server": stage.server}
@@ -129,7 +129,7 @@ def _phases(
     progress.wait("before", size.before_s)
     watch.end("before")
     simulator.darken(FAR)
-    what = "dark, and nobody knows it yet"
+    what = "dark, and not yet noticed"
     _until(
         what,
         1,
@@ -137,7 +137,7 @@ def _phases(
         PATIENCE_S,
     )
     progress.wait(
-        "what was asked before times out, and its retries",
+        "time-outs and retries of earlier polls",
         _last_s(size.pace, stage.services.settings),
     )
     watch.end("opening")
@@ -152,7 +152,7 @@ def _phases(
 
 
 def _last_s(pace: Pace, settings: Settings) -> float:
-    """How long a poll that finds nobody may go on, with all its tries; these end by half of the interval."""
+    """Return the maximum duration of a poll without an answer, with all its retries."""
     waits_s = (
         sum(
             policies.retry_limits(settings).longest_wait_ms(attempt)
@@ -188,12 +188,12 @@ def _until(what: str, total: float, done: Callable[[], float], within_s: float) 
 
 
 def _canaries(settings: Settings) -> float:
-    """The most time-outs a minute that those who ask for a dark site may have, with their retries."""
+    """Return the maximum time-outs per minute of the canaries of a dark site, with retries."""
     return settings.site_canaries * (1 + settings.retry_tries) * 60 / settings.site_probe_s
 
 
 def _costs(phase: Phase, polls: Sequence[Poll], canaries: float) -> Iterator[Figure]:
-    """Of one phase: what the far site cost in time-outs and polls, and everybody in CPU, per minute."""
+    """Return the costs of a phase per minute: time-outs and polls of the far site, CPU of all."""
     far = [poll for poll in polls if poll.site == FAR]
     lost = sum(poll.time_outs for poll in ledger.ended(far, phase.began_ms, phase.ended_ms))
     asked = len(ledger.started(far, phase.began_ms, phase.ended_ms))
@@ -207,14 +207,14 @@ def _costs(phase: Phase, polls: Sequence[Poll], canaries: float) -> Iterator[Fig
         yield Figure(f"{name}_{role}_cpu", f"{name}: CPU of {role}", spent / phase.minutes, "s/min")
     yield Figure(
         f"{name}_others_cpu",
-        f"{name}: CPU of everything else",
+        f"{name}: CPU of all other processes",
         phase.others_s / phase.minutes,
         "s/min",
     )
 
 
 def _healthy(phases: Sequence[Phase], polls: Sequence[Poll]) -> Iterator[Figure]:
-    """How late those were whose uplink is fine."""
+    """Return the lateness of the devices whose uplink works."""
     near = [poll for poll in polls if poll.site == NEAR]
     usual = 0
     for phase in phases:
@@ -232,17 +232,17 @@ def _healthy(phases: Sequence[Phase], polls: Sequence[Poll]) -> Iterator[Figure]
 
 
 def _outage(size: Size, phases: Sequence[Phase], polls: Sequence[Poll]) -> Iterator[Figure]:
-    """What all of it cost in time-outs, against a poller that just goes on."""
+    """Return the time-outs of the outage, against a poller that ignores it."""
     _, opening, dark, _, _ = phases
     far = [poll for poll in polls if poll.site == FAR]
     lost = sum(poll.time_outs for poll in ledger.ended(far, opening.began_ms, dark.ended_ms))
     blind = size.far * (dark.ended_ms - opening.began_ms) / 1000 / size.pace.interval_s
     yield Figure("outage_timeouts", "time-outs in the whole outage", lost, "polls", below=blind)
-    yield Figure("blind_timeouts", "and if everybody had been asked all the time", blind, "polls")
+    yield Figure("blind_timeouts", "time-outs if every device had been polled", blind, "polls")
 
 
 def _return(size: Size, phases: Sequence[Phase], polls: Sequence[Poll]) -> Iterator[Figure]:
-    """How soon everybody was polled well again, and how evenly."""
+    """Return how soon and how evenly all devices were polled successfully again."""
     before, _, dark, _, after = phases
     back_ms, usual = dark.ended_ms, size.far / size.pace.interval_s
     far = [poll for poll in polls if poll.site == FAR]
@@ -259,21 +259,28 @@ def _return(size: Size, phases: Sequence[Phase], polls: Sequence[Poll]) -> Itera
         "s",
     )
     yield Figure(
-        "all_back_s", f"to all {size.far:,} polled well", (max(good.values()) - back_ms) / 1000, "s"
+        "all_back_s",
+        f"until all {size.far:,} were polled",
+        (max(good.values()) - back_ms) / 1000,
+        "s",
     )
     yield Figure(
         "before_peak", "most polls of the site in a second, before", calm / usual, "x its mean"
     )
     yield Figure(
-        "back_peak", "the same while it came back", busy / usual, "x its mean", below=SPREAD
+        "back_peak",
+        "most polls of the site in a second, on its return",
+        busy / usual,
+        "x its mean",
+        below=SPREAD,
     )
 
 
-def _told(stage: Stage, phases: Sequence[Phase], size: Size) -> Iterator[Figure]:
-    """One event each way, whatever the size of the site."""
+def _events(stage: Stage, phases: Sequence[Phase], size: Size) -> Iterator[Figure]:
+    """Count the events: one for the outage and one for the return, for a site of any size."""
     began_ms, back_ms = phases[1].began_ms, phases[2].ended_ms
 
-    def told(kind: Kind) -> list[int]:
+    def instants(kind: Kind) -> list[int]:
         return [
             e.at_ms
             for e in event_rows.recent(
@@ -281,7 +288,9 @@ def _told(stage: Stage, phases: Sequence[Phase], size: Size) -> Iterator[Figure]
             )
         ]
 
-    opened, closed, down = map(told, (Kind.SITE_OPENED, Kind.SITE_RECOVERED, Kind.DEVICE_WENT_DOWN))
+    opened, closed, down = map(
+        instants, (Kind.SITE_OPENED, Kind.SITE_RECOVERED, Kind.DEVICE_WENT_DOWN)
+    )
     yield Figure(
         "open_s", "until the site was known to be dark", (min(opened) - began_ms) / 1000, "s"
     )
@@ -301,7 +310,7 @@ def _check(stage: Stage) -> Iterator[Figure]:
 
 
 SECTION = Section(
-    asks="what does it cost when a whole site goes dark and comes back, and do the others notice?",
+    asks="what does it cost when a site goes dark and comes back, and are the others delayed?",
     sizes={
         "full": Size(
             5_000, 2_000, Pace(60, 1.5, 2, 10), before_s=60, dark_s=90, after_s=60, probe_s=30

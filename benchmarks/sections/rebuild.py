@@ -1,4 +1,4 @@
-"""How long is a fleet without a scheduler after its Redis was lost, and what does looking for changes cost?"""
+"""How long until an empty board is full again, and what does a check for changes cost?"""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _rebuild(size: Size, stage: Stage) -> list[Figure]:
 
 
 def _unchanged(size: Size, stage: Stage) -> list[Figure]:
-    """Passes that find nothing to do: what the leader does every 30 s, and whenever somebody nudges it."""
+    """Measure passes without changes, as the leader makes every 30 s and after each edit."""
     took: list[float] = []
     asked = stage.server.commands
     with (
@@ -62,7 +62,7 @@ def _unchanged(size: Size, stage: Stage) -> list[Figure]:
                 )
             took.append((time.perf_counter() - began) * 1000)
             show(number)
-    commands = stage.server.commands - asked - 1  # the first question counts in the second
+    commands = stage.server.commands - asked - 1  # the second count includes the first query
     return [
         Figure(
             "unchanged_ms",
@@ -72,14 +72,16 @@ def _unchanged(size: Size, stage: Stage) -> list[Figure]:
             below=5,
         ),
         Figure(
-            "unchanged_sql", "SQL statements of it", len(statements) / size.passes, "statements"
+            "unchanged_sql", "SQL statements of a pass", len(statements) / size.passes, "statements"
         ),
-        Figure("unchanged_commands", "Redis commands of it", commands / size.passes, "commands"),
+        Figure(
+            "unchanged_commands", "Redis commands of a pass", commands / size.passes, "commands"
+        ),
     ]
 
 
 def _reconcile(stage: Stage) -> bool:
-    """As the leader does it; without election nobody needs to lead."""
+    """Reconcile as the leader does, without an election."""
     services = stage.services
     return reconcile.reconcile(
         services.board, services.engine, "", time.time_ns() // 1_000_000
@@ -88,7 +90,7 @@ def _reconcile(stage: Stage) -> bool:
 
 @contextmanager
 def _counted(engine: Engine) -> Iterator[list[str]]:
-    """Every statement that reaches the driver."""
+    """Count the statements that reach the driver."""
     statements: list[str] = []
 
     def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -102,7 +104,7 @@ def _counted(engine: Engine) -> Iterator[list[str]]:
 
 
 SECTION = Section(
-    asks="how long until an empty board is full again, and what does a look for changes cost?",
+    asks="how long until an empty board is full again, and what does a check for changes cost?",
     sizes={"full": Size(100_000, 200), "small": Size(20_000, 50), "tiny": Size(500, 5)},
     run=run,
 )

@@ -1,4 +1,4 @@
-"""What does a poll cost when bugs are reported to Sentry, and what does one that crashes cost?"""
+"""What does a poll cost with reports to Sentry, and what does a crashing poll cost?"""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from poller.workers.batch.worker_poller import Poller
 
 BATCH = 64
 QUEUE = "poll.bench"
-#: Nobody listens there: what is sent is dropped, after the work of making it.
+#: A closed port: reports are made and then dropped.
 DSN = "http://0123456789abcdef@127.0.0.1:9/1"
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
     rounds: int
-    batches: int  # in a round
+    batches: int  # per measurement
 
 
 class Bench:
-    """Answers at once, or crashes."""
+    """A collector that returns a reading at once, or crashes."""
 
     name: ClassVar[str] = "bench"
     api_version: ClassVar[int] = api.API_VERSION
@@ -49,7 +49,7 @@ class Bench:
 
 
 class Worker:
-    """A worker's flow in this process, on targets that are polled again and again."""
+    """The batches of a worker in this process, on targets that are polled repeatedly."""
 
     def __init__(self, stage: Stage) -> None:
         self.services = stage.services
@@ -66,7 +66,7 @@ class Worker:
         self.services.board.place("", specs, 1)
 
     def cpu_us(self, batches: int) -> float:
-        """CPU of this process for one poll, all its threads together."""
+        """Return the CPU time of this process per poll, for all its threads."""
         began = time.process_time()
         for _ in range(batches):
             self._claims += 1
@@ -87,7 +87,7 @@ def run(size: Size, stage: Stage) -> Findings:
     worker.services.report_errors("worker")
     reporting = list(root.handlers)
     ways = [(plain, list[float]()), (reporting, list[float]())]
-    worker.cpu_us(size.batches)  # warm
+    worker.cpu_us(size.batches)  # warm-up
     with progress.shown("polling with and without reports", size.rounds) as show:
         for number in range(size.rounds):
             for handlers, found in ways if number % 2 else reversed(ways):
@@ -118,7 +118,7 @@ def _findings(without: float, with_: float, crashing: float) -> Findings:
 
 
 SECTION = Section(
-    asks="what do reports of bugs cost a poll?",
+    asks="what does error reporting cost a poll?",
     sizes={"full": Size(30, 40), "small": Size(10, 20), "tiny": Size(3, 3)},
     run=run,
 )

@@ -1,6 +1,7 @@
-"""What does a poll of a large router cost - time, CPU, sentences - beside mktxp, on the same simulated router?
+"""What does a poll of a large router cost in time, CPU and sentences, compared with mktxp?
 
-Everything mktxp can read, in every poll. That both say the same is checked before the clock runs.
+Both read the same simulated router and all data of mktxp in every poll. Their values are compared
+before the measurement.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from poller.sim.sim_process import Running, simulated
 NOON = 1_790_000_000.0
 LISTS = ("blocked", "allowed")
 WARM_POLLS = 3
-#: Of what a scrape of mktxp takes.
+#: The goal, as a share of a scrape of mktxp.
 CPU_SHARE, COMMAND_SHARE = 0.5, 1.0
 
 
@@ -46,30 +47,30 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one poll, or one scrape."""
+    """The cost of one poll or one scrape."""
 
     ms: float
     cpu_ms: float
     commands: float
-    sentences: float  # that the router said
+    sentences: float  # sent by the router
     samples: int
 
 
 class Lab:
-    """The simulated router, and how much it was asked."""
+    """The simulated router and its counters."""
 
     def __init__(self, sim: Running, address: str) -> None:
         self.address, self.port = address, sim.routeros
         self._sim = sim
 
     def seen(self) -> tuple[int, int]:
-        """Commands heard and sentences said so far."""
+        """Return the number of commands received and sentences sent so far."""
         visits = self._sim.visits(self.address)
         return sum(visits.commands.values()), visits.said
 
 
 class Target:
-    """A target as a worker has it: with a memory, and a session that is kept."""
+    """A target as in a worker: with a memory and a persistent session."""
 
     def __init__(self, lab: Lab, **options: Any) -> None:
         self._collector = RouterOsCollector()
@@ -206,17 +207,20 @@ def _grid(ours: Cost, usual: Cost, theirs: Cost | None) -> Grid:
 
 
 def _notes(size: Size, verdict: same_numbers.Verdict | None) -> Iterator[str]:
-    yield f"{size.interfaces} interfaces, all families in every poll; one process each, the router in another"
+    yield f"{size.interfaces} interfaces, all families in every poll; one process per candidate"
     if verdict is None:
         yield f"mktxp: not compared, as it is not installed ({mktxp.HINT})"
         return
     others = sum(verdict.explained.values())
-    yield f"{verdict.equal:,} samples of mktxp are equal to ours; {others} differ as listed in docs/routeros.md"
-    yield "mktxp also writes its samples as text for Prometheus; poller hands them to its sinks as numbers"
+    yield (
+        f"{verdict.equal:,} samples of mktxp are equal to ours; "
+        f"{others} differ as listed in docs/routeros.md"
+    )
+    yield "mktxp also writes its samples as text for Prometheus; poller passes numbers to its sinks"
 
 
 SECTION = Section(
-    asks="what does a poll of a large router cost, beside mktxp?",
+    asks="what does a poll of a large router cost, compared with mktxp?",
     sizes={"full": Size(300, 40, 3), "small": Size(300, 10, 1), "tiny": Size(40, 3, 1)},
     run=run,
 )

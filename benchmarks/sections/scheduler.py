@@ -1,7 +1,7 @@
 """Can one leader keep a large fleet on its grid, and what does a dispatched target cost?
 
-The true `celery -A poller beat` fills the board from SQLite and publishes real messages; a drain takes the
-part of workers that poll in no time. Beside it, in the same run: one RedBeat entry per device.
+The real `celery -A poller beat` fills the board from SQLite and publishes messages; drain processes
+replace the workers. The same run measures one RedBeat entry per device for comparison.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from benchmarks.stage import Process, Stage
 from poller.db.inventory import inventory_feed
 from poller.state.cluster import overview_reader
 
-#: A fleet that has not caught up after so many intervals is measured as it is.
+#: The intervals after which a fleet is measured even if it has not caught up.
 CATCH_UP_INTERVALS = 3
-#: Dispatched against needed: what a tick at the window's edge may cut off.
+#: The share of the needed dispatches that counts as complete: a tick at the edge may be cut off.
 SUSTAINED = 0.99
 PLACE_WITHIN_S = 1_800
-#: At least: the drain takes up queues it has not seen yet with its next heartbeat.
+#: The minimum wait: a drain subscribes to new queues at its next heartbeat.
 WARM_UP_S = 4
 
 
@@ -34,14 +34,14 @@ class Size:
     interval_s: int
     measure_s: int
     domains: int
-    drains: int  # processes
-    entries: int  # of RedBeat
+    drains: int  # number of processes
+    entries: int  # number of RedBeat entries
     redbeat_s: int
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was used between two whole seconds of the clock."""
+    """The resources that were used between two whole seconds of the clock."""
 
     begin: int
     end: int
@@ -71,7 +71,7 @@ def run(size: Size, stage: Stage) -> Findings:
 
 
 def _fill(size: Size, stage: Stage, beat: Process, empty: int) -> list[Figure]:
-    """The leader finds an empty board, fills it and catches up with what fell due meanwhile."""
+    """Wait until the leader has filled an empty board and caught up with due targets."""
     seconds = _placing_s(size, stage, beat)
     used = stage.server.memory_bytes - empty
     began = time.monotonic()
@@ -83,7 +83,7 @@ def _fill(size: Size, stage: Stage, beat: Process, empty: int) -> list[Figure]:
     progress.wait("warming up", max(size.interval_s, WARM_UP_S))
     return [
         Figure("placed_per_s", "targets placed on an empty board", size.targets / seconds, "/s"),
-        Figure("catch_up_s", "until nothing was late after that", caught_up, "s"),
+        Figure("catch_up_s", "until no target was late", caught_up, "s"),
         Figure("placed_bytes", "server memory, never polled", used / size.targets, "bytes/target"),
     ]
 
@@ -125,7 +125,7 @@ def _measure(
 
 
 def _next_second() -> int:
-    """Wait for it: the drain counts by whole seconds."""
+    """Wait for the next whole second: the drains count by seconds."""
     second = math.ceil(time.time())
     time.sleep(max(0.0, second - time.time()))
     return second
@@ -146,7 +146,7 @@ def _rates(size: Size, window: Window, drained: Drained) -> list[Figure]:
 
 
 def _costs(size: Size, window: Window, drained: Drained) -> list[Figure]:
-    """CPU per dispatched target, and what it is of one core."""
+    """Return the CPU per dispatched target, and the share of one core."""
     dispatched = max(1, drained.between(window.begin, window.end).total())
     seconds = window.end - window.begin
     figures = [
@@ -162,7 +162,7 @@ def _costs(size: Size, window: Window, drained: Drained) -> list[Figure]:
         *figures,
         Figure(
             "others_core",
-            "CPU of everything else on this machine",
+            "CPU of all other processes",
             100 * window.others_s / seconds,
             "% of a core",
         ),
@@ -176,7 +176,7 @@ def _costs(size: Size, window: Window, drained: Drained) -> list[Figure]:
 
 
 def _check(stage: Stage, drained: Drained) -> list[Figure]:
-    """In exactly one place, every one of them."""
+    """Return the numbers of targets that are in no place or in more than one place."""
     with inventory_feed.all_specs(stage.services.engine) as stored:
         check = stage.services.board.check(spec.id for spec in stored.specs)
     return [

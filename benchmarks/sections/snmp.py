@@ -1,6 +1,7 @@
-"""What does the SNMP collector alone cost - engine and mapping, in one process - on a real snmpd?
+"""What does the SNMP collector alone cost (engine and mapping, in one process) on a real snmpd?
 
-Every way reads the same agent with the same module; what they say is compared before the clock runs.
+Every variant reads the same agent with the same module. Their values are compared before the
+measurement.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from poller.domain.metrics.reading import ReadingSet
 from poller.sim import fleet
 
 GOAL_MS = 0.6
-#: Until sizes are learned and shapes are known.
+#: Polls until request sizes are learned and shapes are cached.
 WARM_POLLS = 12
 OURS = "gufo"
-#: What is measured: options of the collector. "everything": names are not remembered.
+#: The variants and their options of the collector. "everything" caches no names.
 WAYS: Mapping[str, Mapping[str, Any]] = {
     OURS: {},
     "gufo, everything": {"refresh": 0},
@@ -44,8 +45,8 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    polls: int  # of a turn
-    turns: int  # the cheapest counts: others have work on this machine, too
+    polls: int  # per turn
+    turns: int  # the cheapest counts, because of other load on the machine
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class Cost:
 
 
 class Target:
-    """One way to poll the agent, again and again."""
+    """One variant that polls the agent repeatedly."""
 
     def __init__(self, port: int, options: Mapping[str, Any]) -> None:
         self._collector = SnmpCollector()
@@ -125,7 +126,7 @@ async def _measure(size: Size, port: int, other: exporter.Exporter | None) -> di
     for name, target in targets.items():
         await _verify(name, target, targets[OURS], other)
     gc.collect()
-    gc.freeze()  # as a worker does
+    gc.freeze()  # as in a worker
     costs = {}
     with progress.shown("measuring", len(targets)) as show:
         for number, (name, target) in enumerate(targets.items()):
@@ -137,7 +138,7 @@ async def _measure(size: Size, port: int, other: exporter.Exporter | None) -> di
 
 
 async def _verify(name: str, target: Target, ours: Target, other: exporter.Exporter | None) -> None:
-    """A first poll and those by the shortcut say what another way says at the same time."""
+    """Check that first polls and shortcut polls return the values of another variant."""
     for _ in range(WARM_POLLS):
         before, found, after = await ours.readings(), await target.readings(), await ours.readings()
         said = {sample: value for sample, (value, _) in equal.samples(found).items()}
@@ -167,7 +168,7 @@ async def _cost(target: Target, size: Size) -> Cost:
 
 
 async def _turn(target: Target, polls: int, forget: bool) -> float:
-    """CPU of a poll, in ms."""
+    """Return the CPU time of a poll in ms."""
     began = time.process_time()
     for _ in range(polls):
         if forget:

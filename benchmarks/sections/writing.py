@@ -1,4 +1,4 @@
-"""What does a round of 64 polls cost on its way to the database, alone, beside others, and through an outage?"""
+"""What does it cost to store a round of 64 polls: alone, concurrently, and during an outage?"""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ Store = Callable[[Sequence[Sample], Sequence[Run]], None]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    rounds: int  # of each thread
-    repeats: int  # of which the median counts
+    rounds: int  # per thread
+    repeats: int  # the median counts
 
 
 class Sink(SqlSink):
-    """The built-in one, which can be made to be away."""
+    """The built-in sink, with an outage that can be switched on."""
 
     away = False
 
@@ -81,7 +81,7 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
     for threads, where in ((1, "alone"), (THREADS, f"beside {THREADS - 1} others")):
         costs: dict[str, list[float]] = {way: [] for way in ways}
         with progress.shown(f"{name}, {where}", size.repeats) as show:
-            for number in range(size.repeats):  # by turns: whatever else the machine does hits both
+            for number in range(size.repeats):  # in turns, so that other load affects both
                 for way, store in ways.items():
                     costs[way].append(_cpu_ms(store, clock, threads, size.rounds))
                 show(number)
@@ -103,7 +103,7 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
 def _outage(
     name: str, writing: Writers, sink: Sink, clock: _Clock, rounds: int, stage: Stage
 ) -> Iterator[Figure]:
-    """The sink goes away, and comes back."""
+    """Measure an outage of the sink and its return."""
     sink.away = True
     cost = _cpu_ms(_by_writers(writing), clock, 1, rounds * THREADS)
     waiting = writing.waiting
@@ -116,13 +116,13 @@ def _outage(
         "bytes/poll",
     )
     sink.away = False
-    while writing.waiting == waiting:  # until it is tried again
+    while writing.waiting == waiting:  # until the next retry
         time.sleep(0.001)
     began, cpu, left = time.perf_counter(), time.process_time(), writing.waiting
     while writing.waiting:
         time.sleep(0.001)
     took, used = time.perf_counter() - began, time.process_time() - cpu
-    if left:  # more than fits into the first transaction
+    if left:  # more than the first transaction holds
         yield Figure(f"{name}_caught_up_per_s", f"{name}, catching up", left / took, "polls/s")
         yield Figure(
             f"{name}_caught_up_cpu_ms", "the same", used * 1000 * POLLS / left, "ms CPU/round"
@@ -138,7 +138,7 @@ def _by_writers(writing: Writers) -> Store:
 
 
 def _direct(engine: Engine, sink: Sink) -> Store:
-    """As it would be without writers: every thread has its own transactions."""
+    """Store without writers: every thread has its own transactions."""
 
     def store(samples: Sequence[Sample], rows: Sequence[Run]) -> None:
         sink.write(samples)
@@ -148,7 +148,7 @@ def _direct(engine: Engine, sink: Sink) -> Store:
 
 
 class _Clock:
-    """No two rounds are of one instant."""
+    """A clock that returns another instant for each round."""
 
     def __init__(self) -> None:
         self.now_ms = 1_700_000_000_000
@@ -177,7 +177,7 @@ def _round(at_ms: int) -> Round:
 
 
 def _cpu_ms(store: Store, clock: _Clock, threads: int, rounds: int) -> float:
-    """CPU time of this process, per round."""
+    """Return the CPU time of this process per round."""
     work = [[clock.round() for _ in range(rounds)] for _ in range(threads)]
 
     def go(own: Sequence[Round]) -> None:
@@ -194,7 +194,7 @@ def _cpu_ms(store: Store, clock: _Clock, threads: int, rounds: int) -> float:
 
 
 def _all_there(engine: Engine, clock: _Clock) -> None:
-    """A benchmark of rows that were not written would be quick."""
+    """Check that all rows were written. Raises StoreConflict."""
     with sql.single_read(engine) as conn:
         for table in (runs_table, readings_table):
             stored = conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
@@ -206,7 +206,7 @@ def _all_there(engine: Engine, clock: _Clock) -> None:
 
 @contextmanager
 def _databases(stage: Stage) -> Iterator[list[str]]:
-    """SQLite and, where it is installed, a PostgreSQL of our own."""
+    """Yield SQLite and, if installed, a private PostgreSQL."""
     urls = [f"sqlite:///{stage.home / 'writing.db'}"]
     if not (shutil.which("initdb") or glob.glob("/usr/lib/postgresql/*/bin/initdb")):
         progress.step("PostgreSQL is not installed: SQLite only")

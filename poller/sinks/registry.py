@@ -1,6 +1,4 @@
-"""Which sinks are installed, and which of them does this worker write to? Entry points, as for
-collectors.
-"""
+"""The installed sinks (entry points, as for collectors), and those that a worker writes to."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ GROUP = "poller.sinks"
 
 
 class Admitted(NamedTuple):
-    """The class of a sink that can be used, the version of the contract, and what to say of that,
-    if anything.
-    """
+    """The class of a usable sink, its version of the contract, and a notice about that version."""
 
     sink: Any
     api_version: int
@@ -35,12 +31,12 @@ class Admitted(NamedTuple):
 def survey(
     points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED
 ) -> Loaded[Admitted]:
-    """Every installed sink, imported but not made; a broken one never harms the others."""
+    """Import every installed sink without making it. A broken sink does not affect the others."""
     return plugins.load(GROUP, partial(admit, served=served), points)
 
 
 def admit(kind: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitted:
-    """Does the class keep the contract? Raises ConfigError, saying what is wrong."""
+    """Check the class of a sink against the contract. Raises ConfigError with the violation."""
     for method in ("write", "close"):
         if not callable(getattr(kind, method, None)):
             raise errors.ConfigError(
@@ -57,17 +53,18 @@ def admit(kind: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitt
 def load(
     names: Iterable[str], stores: Stores, points: Iterable[EntryPoint] | None = None
 ) -> list[Sink]:
-    """Make the named sinks, in that order; others are not even imported.
+    """Make the named sinks in that order, and import no others.
 
     Raises InvalidSetting: a worker without its sink loses data.
     """
     installed, unreadable = plugins.points(GROUP) if points is None else (list(points), [])
-    wanted = list(dict.fromkeys(names))
-    found = survey([point for point in installed if point.name in wanted])
+    installed_names = {point.name for point in installed}
+    unique_names = list(dict.fromkeys(names))
+    loaded = survey([point for point in installed if point.name in unique_names])
     made: list[Sink] = []
-    for name in wanted:
+    for name in unique_names:
         try:
-            made.append(_make(name, found, stores, {point.name for point in installed}, unreadable))
+            made.append(_make(name, loaded, stores, installed_names, unreadable))
         except BaseException:
             close_all(made)
             raise
@@ -75,48 +72,49 @@ def load(
 
 
 def close_all(sinks: Iterable[Sink]) -> None:
-    """One that cannot be closed keeps no other from it, and hides nothing that happened before."""
+    """Close every sink. A sink that cannot be closed is logged, and raises nothing."""
     for sink in sinks:
         try:
             sink.close()
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything, and we leave anyway
+        except (Exception, SystemExit) as error:  # noqa: BLE001  the door to a plugin's sink
             log.warning("sink_not_closed", sink=sink.name, error=type(error).__name__)
 
 
 def _make(
     name: str,
-    found: Loaded[Admitted],
+    loaded: Loaded[Admitted],
     stores: Stores,
-    known: Iterable[str],
+    installed_names: Iterable[str],
     unreadable: Iterable[Broken],
 ) -> Sink:
-    if name not in found.plugins:
-        broken = next((each for each in found.broken if each.name == name), None)
-        raise _unknown(name, known, unreadable) if broken is None else _unusable(broken)
+    if name not in loaded.plugins:
+        broken = next((each for each in loaded.broken if each.name == name), None)
+        if broken is None:
+            raise _unknown(name, installed_names, unreadable)
+        raise _unusable(broken)
+
+    distribution = loaded.distributions[name]
     try:
-        sink = found.plugins[name].sink(stores)
+        sink = loaded.plugins[name].sink(stores)
     except errors.PollerError:
         raise
-    except BaseException as error:  # a plugin may raise anything, SystemExit too
-        raise _unusable(
-            Broken(name, found.distributions[name], plugins.error_text(error))
-        ) from error
+    except BaseException as error:  # the door to a plugin's class: it can raise SystemExit, too
+        raise _unusable(Broken(name, distribution, plugins.error_text(error))) from error
     if not isinstance(sink, Sink):
-        raise _unusable(
-            Broken(name, found.distributions[name], "it does not implement poller.sinks.api.Sink")
-        )
+        reason = "it does not implement poller.sinks.api.Sink"
+        raise _unusable(Broken(name, distribution, reason))
     return sink
 
 
 def _unknown(
-    name: str, known: Iterable[str], unreadable: Iterable[Broken]
+    name: str, installed_names: Iterable[str], unreadable: Iterable[Broken]
 ) -> errors.InvalidSetting:
-    """It may be in a distribution whose list cannot be read."""
-    near = difflib.get_close_matches(name, list(known), n=1)
+    """Return the error for an unknown sink, with the distributions that could not be read."""
+    near = difflib.get_close_matches(name, list(installed_names), n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     cause = "; ".join(f"{each.distribution}: {each.reason}" for each in unreadable)
     return errors.InvalidSetting(
-        f'unknown sink "{name}"', cause, hint + "installed: " + ", ".join(sorted(known))
+        f'unknown sink "{name}"', cause, hint + "installed: " + ", ".join(sorted(installed_names))
     )
 
 

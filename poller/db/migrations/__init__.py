@@ -1,1 +1,1 @@
-"""The history of the schema, run by `poller.db.migrate`; no alembic.ini is needed."""
+"""The migrations of the schema, run by `poller.db.migrate` without an alembic.ini."""

@@ -1,6 +1,4 @@
-"""Alembic runs this file; the connection is handed over by `poller.db.migrate`, which owns the
-lock.
-"""
+"""The Alembic environment. `poller.db.migrate` passes the connection and holds the lock."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ context.configure(
     connection=connection,
     target_metadata=tables.metadata,
     compare_type=True,
-    # SQLite cannot alter most things in place: a step copies the table instead.
+    # SQLite cannot alter most things in place: a migration copies the table instead.
     render_as_batch=connection.dialect.name == "sqlite",
     transactional_ddl=True,
 )
-# `migrate` has begun the transaction; committing is its business.
+# `migrate` has begun the transaction and commits it.
 context.run_migrations()

@@ -1,4 +1,4 @@
-"""Targets get an interval policy. What is there stays fixed."""
+"""Add an interval policy to targets. Existing targets keep a fixed interval."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _SCHEDULE_FITS = """\
 
 
 def upgrade() -> None:
-    # Plain statements that both backends know. SQLite takes a check only with a new column; a copy
-    # of the table, Alembic's other way there, would forget which keys were used before.
+    # Plain statements that both backends accept. SQLite accepts a check only with a new column.
+    # Alembic's alternative, a copy of the table, would lose the AUTOINCREMENT sequence.
     op.execute("ALTER TABLE targets ADD COLUMN policy VARCHAR(20) DEFAULT 'fixed' NOT NULL")
     op.execute("ALTER TABLE targets ADD COLUMN min_ms BIGINT")
     op.execute("ALTER TABLE targets ADD COLUMN max_ms BIGINT")
     op.execute(
-        f"ALTER TABLE targets ADD COLUMN staleness VARCHAR(100) CONSTRAINT ck_targets_schedule CHECK ({_SCHEDULE_FITS})"
+        "ALTER TABLE targets ADD COLUMN staleness VARCHAR(100) "
+        f"CONSTRAINT ck_targets_schedule CHECK ({_SCHEDULE_FITS})"
     )

@@ -1,6 +1,4 @@
-"""Runs say where their time went, events get names and cannot be stored twice, dead letters get a
-table.
-"""
+"""Add the durations of a run, names and a unique key for events, and the table of dead letters."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Runs are found by outcome and time: failed ones are asked for, and kept, apart from the
-others.
-"""
+"""Index runs by outcome and time: failed runs are queried and retained separately."""
 
 from __future__ import annotations
 

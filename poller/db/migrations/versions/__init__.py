@@ -1,1 +1,1 @@
-"""One file per step, in the order of their numbers."""
+"""The migrations, one file each, in the order of their numbers."""
