@@ -1,4 +1,4 @@
-"""The devices' clock."""
+"""The clock of the simulated devices."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from poller.sim import clock
 
 
 def test_a_frozen_clock_stands_still() -> None:
-    """It shows the same time whenever it is asked."""
+    """A frozen clock always shows the same time."""
     stopped = clock.frozen(1000.0)
     assert [stopped.now(), stopped.now()] == [1000.0, 1000.0]
 
 
 def test_a_fast_clock_runs_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second on the wall is a minute for the devices."""
+    """With a rate of 60, a second is a minute for the devices."""
     moment = 50.0
     monkeypatch.setattr(time, "monotonic", lambda: moment)
     fast = clock.Clock(1000.0, 60.0, made=moment)
@@ -25,13 +25,13 @@ def test_a_fast_clock_runs_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fast.now() == 1120.0
 
 
-def test_the_usual_clock_is_the_wall() -> None:
-    """Two processes agree on it."""
+def test_the_default_clock_is_the_wall_clock() -> None:
+    """The default clock is the wall clock, on which processes agree."""
     assert abs(clock.Clock().now() - time.time()) < 1
 
 
 @pytest.mark.parametrize("rate", [-1.0, 1e9, float("nan")])
 def test_a_clock_does_not_run_backwards(rate: float) -> None:
-    """A rate out of range is refused."""
+    """A rate out of range is refused, also a negative one."""
     with pytest.raises(errors.InvalidInput, match="rate"):
         clock.Clock(0.0, rate)

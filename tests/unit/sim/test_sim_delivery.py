@@ -1,4 +1,4 @@
-"""What must never happen between a peer and the fleet: talk to strangers, or send garbage that is good."""
+"""Delivery: only loopback peers get a reply, and garbage is never a valid reply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REQUEST = ber.tlv(
 
 
 class OneDatagram:
-    """A socket that holds one datagram from `peer` to `address` and remembers what is sent."""
+    """A socket that holds one datagram from `peer` to `address` and records replies."""
 
     def __init__(self, peer: str, address: str) -> None:
         packet_info = bytes(8) + socket.inet_aton(address)
@@ -62,7 +62,7 @@ class Transport(asyncio.Transport):
     ],
 )
 def test_datagrams_from_or_to_elsewhere_are_dropped(peer: str, address: str, answers: int) -> None:
-    """Only loopback peers that ask an SNMP device of the fleet are answered."""
+    """Only a request from loopback to an SNMP device of the fleet gets a reply."""
     datagram = OneDatagram(peer, address)
     SnmpServer(FLEET)._drain(datagram)  # type: ignore[arg-type]
     assert len(datagram.sent) == answers
@@ -78,7 +78,7 @@ def test_datagrams_from_or_to_elsewhere_are_dropped(peer: str, address: str, ans
     ],
 )
 def test_connections_from_or_to_elsewhere_are_aborted(peer: str, local: str, aborted: bool) -> None:
-    """Only loopback peers that call a RouterOS device of the fleet may stay."""
+    """Only a connection from loopback to a RouterOS device of the fleet stays open."""
     assert FLEET[4].protocol is Protocol.ROUTEROS
 
     async def connect() -> bool:
@@ -90,7 +90,7 @@ def test_connections_from_or_to_elsewhere_are_aborted(peer: str, local: str, abo
 
 
 def test_garbage_is_never_the_reply() -> None:
-    """Garbage is something else than the reply, and comes in many shapes."""
+    """Garbage always differs from the reply, and takes many forms."""
     dice, reply = random.Random(3), ber.varbind((1, 3, 6, 1), ber.integer(5))
     made = [garbled_replies.garble(reply, dice) for _ in range(2000)]
     assert reply not in made

@@ -1,4 +1,4 @@
-"""The fleet as a description: deterministic, spread, importable."""
+"""The description of the fleet: deterministic, evenly spread, importable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_device_does_not_depend_on_the_size_of_the_fleet() -> None:
 
 
 def test_a_tenth_is_faulty_in_every_way() -> None:
-    """One in ten devices of each protocol misbehaves, and all faults occur."""
+    """One in ten devices of each protocol has a fault, and all faults occur."""
     by_protocol = {p: [d for d in fleet.devices(1000) if d.protocol is p] for p in Protocol}
     assert {p: len(d) for p, d in by_protocol.items()} == {
         Protocol.SNMP: 800,
@@ -42,7 +42,7 @@ def test_a_tenth_is_faulty_in_every_way() -> None:
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (0.29, 29), (1.0, 100)])
 def test_faulty_share_is_exact(share: float, expected: int) -> None:
-    """The share of faulty devices is what was asked for."""
+    """The share of faulty devices is as requested."""
     devices = fleet.devices(100, snmp_share=1, faulty_share=share)
     assert sum(device.fault is not Fault.NONE for device in devices) == expected
 
@@ -72,7 +72,7 @@ def test_names_are_unique_and_say_site_and_role() -> None:
 
 
 def test_device_survives_json() -> None:
-    """A device is the same after a journey through JSON."""
+    """A device is equal after a conversion to JSON and back."""
     for device in fleet.devices(30):
         assert SimDevice.from_dict(json.loads(json.dumps(dataclasses.asdict(device)))) == device
 
@@ -97,8 +97,8 @@ def test_inventory_has_a_target_for_every_device() -> None:
     ]
 
 
-def test_demo_credentials_are_valid_and_do_not_open_the_wrong_ones() -> None:
-    """The demo credentials load as credentials, and differ from what a wrong_credentials device has."""
+def test_demo_credentials_are_valid_and_not_those_of_wrong_credentials() -> None:
+    """The demo credentials are valid, and a device with wrong_credentials has others."""
     for name, fields in fleet.CREDENTIALS.items():
         assert credentials.from_json(json.dumps(dict(fields))), name
     right = fleet.devices(1)[0]
@@ -118,15 +118,15 @@ def test_demo_credentials_are_valid_and_do_not_open_the_wrong_ones() -> None:
         ({"count": 1, "slow_seconds": -1}, "slow seconds"),
     ],
 )
-def test_nonsense_is_refused_by_name(arguments: dict[str, float], named: str) -> None:
-    """A count or share out of range is refused, naming it and what is allowed."""
+def test_values_out_of_range_are_refused_by_name(arguments: dict[str, float], named: str) -> None:
+    """A count or share out of range is refused with its name and the allowed range."""
     with pytest.raises(errors.InvalidInput, match=named) as refused:
         fleet.devices(**arguments)  # type: ignore[arg-type]
     assert refused.value.hint
 
 
-def test_chassis_is_believable() -> None:
-    """Every chassis has a port that is up, and none promises more traffic than its wire carries."""
+def test_chassis_is_plausible() -> None:
+    """Every chassis has a port that is up, and no port has more traffic than its speed."""
     for model in hardware.MODELS:
         for variant in range(hardware.VARIANTS):
             ports = hardware.chassis(model, variant).ports
@@ -139,15 +139,15 @@ def test_chassis_is_believable() -> None:
 
 
 @pytest.mark.parametrize("interfaces", [0, 39, 4001])
-def test_a_laboratory_of_no_size_is_refused(interfaces: int) -> None:
-    """It has one interface of every kind at least."""
+def test_a_laboratory_of_a_wrong_size_is_refused(interfaces: int) -> None:
+    """A laboratory below the minimum or above the maximum size is refused."""
     with pytest.raises(errors.InvalidInput, match="lab") as refused:
         fleet.laboratory(interfaces)
     assert refused.value.hint == "give 40 to 4000"
 
 
-def test_a_laboratory_has_as_many_interfaces_as_asked_for() -> None:
-    """Of every kind there is, in both versions."""
+def test_a_laboratory_has_the_requested_number_of_interfaces() -> None:
+    """A laboratory has the requested number of interfaces, of every kind, in both versions."""
     for version in (6, 7):
         device = fleet.laboratory(300, version=version)
         chassis = hardware.chassis(device.model, device.variant)
@@ -162,7 +162,7 @@ def test_a_laboratory_has_as_many_interfaces_as_asked_for() -> None:
 
 
 def test_an_unknown_model_is_refused_by_name() -> None:
-    """Also one that only looks like a laboratory."""
+    """An unknown model is refused, also one that resembles a laboratory."""
     for name in ("nosuch", "lab-12", "lab7-100"):
         with pytest.raises(errors.InvalidInput, match=name):
             hardware.chassis(name, 0)

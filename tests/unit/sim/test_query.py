@@ -1,4 +1,4 @@
-"""Query words: tests push truth, operations work on the stack."""
+"""Query words: tests push booleans, operations change the stack."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ROW = {"name": "ether1", "mtu": "1500", "running": "true"}
         (["name=ether2", "mtu=1500", "#&"], False),
         (["name=ether2", "mtu=1500"], False),
         (["#&"], True),
-        (["#!"], False),  # the endless supply below the stack is true
+        (["#!"], False),  # below the stack all values are true
         (["name=ether2", "mtu=1500", "#|!"], False),
         (["name=ether2", "#.!|"], True),  # a copy of the top, inverted, or the top
-        (["name=ether2", "mtu=1500", "#0"], True),  # everything becomes the top
-        (["name=ether2", "mtu=1500", "#1"], False),  # everything becomes the one below
+        (["name=ether2", "mtu=1500", "#0"], True),  # the stack becomes its top
+        (["name=ether2", "mtu=1500", "#1"], False),  # the stack becomes the value below its top
         (["name=ether2", "mtu=1500", "#9"], True),  # far below is true
         (["mtu=1500", "name=ether2", "#0!&|"], True),  # a copy of the top, inverted
         (["name=ether2", "mtu=1500", "#1.!|&"], False),
@@ -42,14 +42,14 @@ ROW = {"name": "ether1", "mtu": "1500", "running": "true"}
     ],
 )
 def test_query_language(words: list[str], kept: bool) -> None:
-    """A row stays when nothing false is left."""
+    """A row matches when no false value is left on the stack."""
     query.check(words)
     assert query.matches(words, ROW.get) is kept
 
 
 @pytest.mark.parametrize("word", ["#x", "#1x", "#-", "#!²"])
 def test_unknown_operations_are_refused(word: str) -> None:
-    """Before a row is looked at, and when one is."""
+    """An unknown operation is refused by `check` and by `matches`."""
     with pytest.raises(query.BadQuery):
         query.check([word])
     with pytest.raises(query.BadQuery):

@@ -1,4 +1,4 @@
-"""The menus as a whole: every router has its own, and each is a function of the router and the time."""
+"""All menus on all routers: each is a function of the router and the time."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def printed(
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_menu_can_be_said_on_every_router(model: str) -> None:
-    """Whatever the version: rows with words, ids that differ, and monitors for every item."""
+def test_every_menu_can_be_printed_on_every_router(model: str) -> None:
+    """On every version, rows have properties and unique ids, and every item can be monitored."""
     for software in SOFTWARE:
         of = chassis(model, software)
         for table in (menus.find(path, of) for path in menus.TABLES):
@@ -70,7 +70,7 @@ def test_every_menu_can_be_said_on_every_router(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["lab-100", "lab6-100"])
 def test_a_laboratory_router_has_rows_in_every_menu_of_its_version(model: str) -> None:
-    """Nothing is empty there, so that a client can be compared with another on everything."""
+    """No menu of a laboratory router is empty, so that clients can be compared on all of them."""
     of = chassis(model)
     empty = [
         path for path in menus.TABLES if (table := menus.find(path, of)) and not printed(table, of)
@@ -79,7 +79,7 @@ def test_a_laboratory_router_has_rows_in_every_menu_of_its_version(model: str) -
 
 
 def test_versions_have_their_menus() -> None:
-    """Menus that moved are at one place only, and young ones are missing in old versions."""
+    """A menu that moved has one path per version, and new menus are missing in old versions."""
     new, old = chassis("lab-100"), chassis("lab6-100")
     moved = {
         "/routing/bgp/session": "/routing/bgp/peer",
@@ -119,7 +119,7 @@ def test_counters_never_run_backwards() -> None:
 
 
 def test_connections_come_and_go() -> None:
-    """There are some at any time, and not always the same ones."""
+    """Some connections exist at any time, and they change."""
     of = chassis("lab-100")
     table = menus.find("/ip/firewall/connection", of)
     assert table is not None
@@ -136,11 +136,11 @@ def test_connections_come_and_go() -> None:
     [(0, "0s"), (0.000_25, "250us"), (0.2, "200ms"), (1.02, "1s20ms"), (61.5, "1m1s500ms")],
 )
 def test_short_durations_have_fractions(seconds: float, text: str) -> None:
-    """As round trips are written."""
+    """A short duration is written with milliseconds and microseconds."""
     assert short(seconds) == text
 
 
 def test_dates_changed_their_form() -> None:
-    """Version 7.10 writes them as the rest of the world does."""
+    """Dates have the ISO form since version 7.10."""
     assert moment(device_traffic.EPOCH, (7, 10)) == "2026-01-01 00:00:00"
     assert moment(device_traffic.EPOCH, (6, 49)) == "jan/01/2026 00:00:00"

@@ -1,4 +1,4 @@
-"""The agent, asked and read with pysnmp's codec, so that our BER is not judged by itself."""
+"""The agent, tested with pysnmp's codec, which is independent of our BER."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ask(
 
 
 def reply(agent: Agent, kind: str, *names: str, now: float = NOW, **how: Any) -> Any:
-    """The reply as (error status, error index, [(name, value)]), or None for silence."""
+    """Return the reply as (error status, error index, [(name, value)]), or None."""
     answer = agent.answer(ask(agent, kind, *names, **how), now)
     if answer is None:
         return None
@@ -81,7 +81,7 @@ def values(agent: Agent, *names: str, now: float = NOW) -> list[Any]:
 
 
 def walk(agent: Agent, root: str, version: int = V2C) -> dict[str, Any]:
-    """A walk with GETNEXT, which must move forward and must end."""
+    """Walk with GETNEXT, and check that names grow and the walk ends."""
     found: dict[str, Any] = {}
     name = root
     while (answer := reply(agent, "GetNextRequest", name, version=version))[0] == 0:
@@ -94,7 +94,7 @@ def walk(agent: Agent, root: str, version: int = V2C) -> dict[str, Any]:
 
 
 def test_system_group(agent: Agent) -> None:
-    """The system group tells name, place and age."""
+    """The system group has name, location and uptime."""
     name, location, ticks = values(agent, f"{SYSTEM}.5.0", f"{SYSTEM}.6.0", f"{SYSTEM}.3.0")
     assert (str(name), str(location)) == (agent.device.name, agent.device.site)
     assert int(ticks) == int(device_traffic.life(agent.device.salt).uptime(NOW) * 100) & 0xFFFFFFFF
@@ -102,13 +102,13 @@ def test_system_group(agent: Agent) -> None:
 
 @pytest.mark.parametrize("request_id", [0, 1, 127, 128, 65536, 2**31 - 1, -1, -(2**31)])
 def test_request_id_of_any_length_comes_back(agent: Agent, request_id: int) -> None:
-    """The reply carries the request's id, whether the request was seen before or not."""
+    """The reply carries the request's id, with a new plan and with a cached plan."""
     for _ in range(2):
         assert reply(agent, "GetRequest", f"{SYSTEM}.1.0", request_id=request_id)[0] == 0
 
 
 def test_missing_object_and_missing_instance(agent: Agent) -> None:
-    """A get tells an unknown object from an unknown instance of a known one."""
+    """A get distinguishes an unknown object from an unknown instance."""
     object_, instance, row = values(agent, "1.3.6.1.4.1.1.0", f"{SYSTEM}.1.1", f"{IF_ENTRY}.2.999")
     assert [v.__class__.__name__ for v in (object_, instance, row)] == [
         "NoSuchObject",
@@ -128,13 +128,13 @@ def test_every_port_has_every_column(model: str) -> None:
 
 
 def test_version_1_cannot_see_counter64(agent: Agent) -> None:
-    """A version 1 walk skips 64-bit counters, also those that stand still."""
+    """A version 1 walk skips 64-bit counters, also constant ones."""
     found = walk(agent, IF_X_ENTRY, version=V1)
     assert {int(name.split(".")[-2]) for name in found} == {*range(1, 6), *range(14, 20)}
 
 
 def test_version_1_errors_name_the_variable(agent: Agent) -> None:
-    """Version 1 answers a missing variable with noSuchName, its position and the request's variables."""
+    """Version 1 reports a missing variable with noSuchName and its position."""
     asked = (f"{SYSTEM}.1.0", "1.3.6.1.4.1.1.0")
     status, index, varbinds = reply(agent, "GetRequest", *asked, version=V1)
     assert (status, index) == (NO_SUCH_NAME, 2)
@@ -143,13 +143,13 @@ def test_version_1_errors_name_the_variable(agent: Agent) -> None:
 
 
 def test_writing_is_refused(agent: Agent) -> None:
-    """Nothing can be set."""
+    """A set is refused."""
     assert reply(agent, "SetRequest", f"{SYSTEM}.5.0")[:2] == (NOT_WRITABLE, 1)
     assert reply(agent, "SetRequest", f"{SYSTEM}.5.0", version=V1)[:2] == (NO_SUCH_NAME, 1)
 
 
-def test_wrong_community_is_met_with_silence(agent: Agent) -> None:
-    """A wrong community gets no answer, and neither does the demo's on a device that has another."""
+def test_a_wrong_community_gets_no_reply(agent: Agent) -> None:
+    """A wrong community gets no reply, also the demo's on a device with another one."""
     assert reply(agent, "GetRequest", f"{SYSTEM}.1.0", community="guess") is None
     stranger = Agent(device(fault=Fault.WRONG_CREDENTIALS))
     assert reply(stranger, "GetRequest", f"{SYSTEM}.1.0") is None
@@ -159,7 +159,7 @@ def test_wrong_community_is_met_with_silence(agent: Agent) -> None:
 
 
 def test_bulk_has_non_repeaters_and_rows(agent: Agent) -> None:
-    """A bulk request answers non-repeaters once and the others row by row."""
+    """A bulk reply has the non-repeaters once and the other variables row by row."""
     _, _, varbinds = reply(
         agent, "GetBulkRequest", f"{SYSTEM}.3", f"{IF_ENTRY}.1", f"{IF_ENTRY}.10", bulk=(1, 3)
     )
@@ -170,7 +170,7 @@ def test_bulk_has_non_repeaters_and_rows(agent: Agent) -> None:
 
 
 def test_bulk_ends_at_the_end_of_the_mib(agent: Agent) -> None:
-    """Past the last variable a bulk reply says so once and stops."""
+    """A bulk reply ends with one endOfMibView after the last variable."""
     _, _, varbinds = reply(agent, "GetBulkRequest", "1.3.6.1.6.3.10.2.1.3", bulk=(0, 50))
     assert [value.__class__.__name__ for _, value in varbinds][-1] == "EndOfMibView"
     assert [name for name, _ in varbinds][-2:] == ["1.3.6.1.6.3.10.2.1.4.0"] * 2
@@ -179,7 +179,7 @@ def test_bulk_ends_at_the_end_of_the_mib(agent: Agent) -> None:
 
 @pytest.mark.parametrize("model", [model.name for model in hardware.SNMP_MODELS])
 def test_bulk_is_cut_to_the_message_size(model: str) -> None:
-    """A greedy bulk request gets a full message, never a larger one."""
+    """A large bulk request gets a message of at most the maximum size."""
     agent = Agent(device(model))
     limit = hardware.MODELS[model].max_message
     sizes = [
@@ -195,7 +195,7 @@ def test_bulk_is_cut_to_the_message_size(model: str) -> None:
 
 
 def test_get_of_too_much_is_too_big(agent: Agent) -> None:
-    """A get whose answer does not fit is refused as a whole."""
+    """A get whose reply does not fit is refused with tooBig."""
     names = [f"{SYSTEM}.1.0"] * 40
     assert reply(agent, "GetRequest", *names) == (TOO_BIG, 0, [])
     status, _, varbinds = reply(agent, "GetRequest", *names, version=V1)
@@ -232,7 +232,7 @@ def test_narrow_counters_are_the_wide_ones_wrapped(agent: Agent) -> None:
 
 
 def test_wide_counters_wrap_as_well(agent: Agent) -> None:
-    """In a very distant future 64-bit counters and the uptime have wrapped, and are still valid."""
+    """64-bit counters and the uptime wrap to valid values."""
     name = f"{IF_X_ENTRY}.6.{busy_port(agent)}"
     seconds = 2.0**64 / 1e6
     wide = [int(values(agent, name, now=NOW + n * seconds)[0]) for n in range(40)]
@@ -242,7 +242,7 @@ def test_wide_counters_wrap_as_well(agent: Agent) -> None:
 
 
 def test_a_port_that_is_down_counts_nothing() -> None:
-    """The counters of a port without link stand still."""
+    """The counters of a port without link are constant."""
     agent = Agent(device("access-48"))
     port = next(p for p in hardware.chassis("access-48", agent.device.variant).ports if not p.up)
     now, later = (values(agent, f"{IF_X_ENTRY}.6.{port.index}", now=NOW + s)[0] for s in (0, 500))
@@ -250,7 +250,7 @@ def test_a_port_that_is_down_counts_nothing() -> None:
 
 
 def test_reboot_shows_in_uptime_counters_and_boots() -> None:
-    """A rebooting device starts over: uptime, counters and the number of boots."""
+    """A reboot resets uptime and counters and increments the number of boots."""
     agent = Agent(device(fault=Fault.REBOOT))
     left = device_traffic.life(agent.device.salt, reboots=True).until_reboot(NOW)
     assert left is not None
@@ -272,7 +272,7 @@ def test_devices_differ_although_they_share_plans(agent: Agent) -> None:
 
 
 def test_memory_for_plans_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that never asks the same thing twice cannot fill the memory, and still gets answers."""
+    """A client with ever new requests cannot fill the memory, and still gets replies."""
     monkeypatch.setattr(agents, "MAX_PLANS", 50)
     monkeypatch.setattr(agent, "_plans", {})
     for number in range(200):
@@ -281,7 +281,7 @@ def test_memory_for_plans_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPat
 
 
 def test_hostile_datagrams_do_not_raise(agent: Agent) -> None:
-    """Random bytes and bent requests are answered or ignored."""
+    """Random bytes and damaged requests raise nothing."""
     dice = random.Random(5)
     good = [
         ask(agent, "GetBulkRequest", f"{IF_ENTRY}.1", bulk=(0, 25)),

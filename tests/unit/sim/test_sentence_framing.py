@@ -29,13 +29,13 @@ words = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=5)
     ],
 )
 def test_lengths_of_all_forms(length: int, encoded: str) -> None:
-    """Lengths take one to five octets, as in the vendor's description."""
+    """Lengths take one to five octets, as in the documentation of the vendor."""
     assert sentence_framing.length(length).hex() == encoded
 
 
 @given(st.lists(words, max_size=4), st.integers(1, 50))
-def test_sentences_survive_any_cut(spoken: list[list[bytes]], size: int) -> None:
-    """Sentences are the same again, however the stream is cut into pieces."""
+def test_sentences_are_decoded_from_any_pieces(spoken: list[list[bytes]], size: int) -> None:
+    """Sentences are decoded correctly for any division of the stream."""
     stream = b"".join(map(sentence_framing.encode, spoken))
     decoder, heard = sentence_framing.Decoder(), []
     for at in range(0, len(stream), size):
@@ -51,7 +51,7 @@ def test_words_with_a_long_length_are_read() -> None:
 
 
 def test_empty_sentences_are_skipped() -> None:
-    """Zero-length words without a sentence before them mean nothing."""
+    """Zero-length words without a sentence before them are skipped."""
     assert sentence_framing.Decoder().feed(
         b"\0\0\0" + sentence_framing.encode([b"/quit"]) + b"\0"
     ) == [[b"/quit"]]
@@ -60,14 +60,14 @@ def test_empty_sentences_are_skipped() -> None:
 @pytest.mark.parametrize(
     "stream", [b"\xf0\xff\xff\xff\xff", b"\xe0\x20\x00\x00", b"\xf8", b"\xff\x00"]
 )
-def test_absurd_lengths_are_refused_before_they_arrive(stream: bytes) -> None:
-    """A promise of gigabytes and reserved octets are refused at once, not waited for."""
+def test_oversized_lengths_are_refused_at_once(stream: bytes) -> None:
+    """A length of gigabytes and reserved octets are refused at once."""
     with pytest.raises(sentence_framing.Malformed):
         sentence_framing.Decoder().feed(stream)
 
 
 def test_an_endless_sentence_is_refused() -> None:
-    """A sentence that never ends is refused when it is beyond any honest size."""
+    """A sentence without an end is refused at the maximum size."""
     decoder = sentence_framing.Decoder()
     word = sentence_framing.length(60_000) + bytes(60_000)
     for _ in range(4):
@@ -77,7 +77,7 @@ def test_an_endless_sentence_is_refused() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_nonsense_is_malformed_and_nothing_else(data: bytes) -> None:
-    """No bytes make the decoder raise anything but Malformed."""
+def test_random_bytes_raise_only_malformed(data: bytes) -> None:
+    """For any bytes the decoder raises only Malformed."""
     with contextlib.suppress(sentence_framing.Malformed):
         sentence_framing.Decoder().feed(data)

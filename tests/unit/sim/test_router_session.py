@@ -39,7 +39,7 @@ def router(model: str = "rb5009", software: str = "7.18.2", fault: Fault = Fault
 
 
 def heard(session: Session, now: float = NOW, at: float = 0.0) -> list[list[str]]:
-    """All the session has to say by now."""
+    """Return all sentences that the session has ready."""
     said = b"".join(iter(lambda: session.next_output(now, at), b""))
     return [
         [word.decode() for word in sentence] for sentence in sentence_framing.Decoder().feed(said)
@@ -73,7 +73,7 @@ def session() -> Session:
 
 
 def test_wrong_password_is_a_trap_and_opens_nothing() -> None:
-    """A refused login is a trap with the router's words, and commands stay forbidden."""
+    """A refused login is a trap with the router's message, and commands stay forbidden."""
     session = Session(router(), CHALLENGE)
     refused = [["!trap", f"=message={REFUSED}"], ["!done"]]
     assert say(session, "/login", f"=name={fleet.USERNAME}", "=password=guess") == refused
@@ -90,7 +90,7 @@ def test_wrong_credentials_refuses_the_demo_password() -> None:
 
 
 def test_challenge_login_of_old_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The challenge and a published answer to it log in; a wrong answer does not."""
+    """The correct response to the challenge logs in; a wrong response does not."""
     monkeypatch.setattr(fleet, "PASSWORD", "test")
     session = Session(router(software="6.42.1"), CHALLENGE)
     name = f"=name={fleet.USERNAME}"
@@ -141,7 +141,7 @@ def test_counters_grow(session: Session) -> None:
 
 
 def test_proplist_is_respected(session: Session) -> None:
-    """Only the properties asked for come back, unknown ones are left out."""
+    """Only requested properties are returned, and unknown ones are left out."""
     found = rows(say(session, "/interface/print", "=.proplist=name,rx-byte,nonsense"))
     assert all(list(row) == ["name", "rx-byte"] for row in found)
 
@@ -173,7 +173,7 @@ def test_health_has_rows_since_version_7_and_properties_before() -> None:
     ("software", "expected"), [("7.18.2", [["!empty"], ["!done"]]), ("7.14.3", [["!done"]])]
 )
 def test_nothing_is_called_empty_since_7_18(software: str, expected: list[list[str]]) -> None:
-    """No rows are announced with !empty from version 7.18 on."""
+    """An empty result is announced with !empty since version 7.18."""
     session = logged_in(router("hap-ac2", software))
     assert say(session, "/system/health/print") == expected
     assert say(session, "/interface/print", "?name=nosuch") == expected
@@ -181,7 +181,7 @@ def test_nothing_is_called_empty_since_7_18(software: str, expected: list[list[s
 
 @pytest.mark.parametrize("command", ["/nonsense/print", "/interface/explode", "print", "/", ""])
 def test_unknown_commands_are_traps(session: Session, command: str) -> None:
-    """What does not exist is a trap, and the session goes on."""
+    """An unknown command is a trap, and the session continues."""
     *traps, done = say(session, command)
     assert [trap[0] for trap in traps] == ["!trap"] * len(traps)
     assert traps[0][1:] >= ["=category=0", "=message=no such command"]
@@ -189,8 +189,8 @@ def test_unknown_commands_are_traps(session: Session, command: str) -> None:
     assert not session.closed
 
 
-def test_a_missing_menu_is_said_twice_by_version_7_and_once_by_version_6() -> None:
-    """Version 7 names the part of the path that is not there, then both say that there is no such prefix."""
+def test_a_missing_menu_is_two_traps_in_version_7_and_one_in_version_6() -> None:
+    """Version 7 also names the missing part of the path; both report an unknown prefix."""
     prefix = "=message=no such command prefix"
     for command, part in (
         ("/caps-man/remote-cap/print", "caps-man"),
@@ -207,7 +207,7 @@ def test_a_missing_menu_is_said_twice_by_version_7_and_once_by_version_6() -> No
         ]
 
 
-def test_quit_says_goodbye(session: Session) -> None:
+def test_quit_ends_the_session(session: Session) -> None:
     """Quit ends the session with a fatal sentence."""
     assert say(session, "/quit") == [["!fatal", "session terminated on request"]]
     assert session.closed
@@ -226,13 +226,13 @@ def test_bad_query_is_a_trap(session: Session) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (3600, "1h"), (788_645, "1w2d3h4m5s")]
 )
-def test_uptime_as_routers_write_it(seconds: float, text: str) -> None:
+def test_uptime_in_the_format_of_routeros(seconds: float, text: str) -> None:
     """Durations are written in weeks to seconds without zero parts."""
     assert menu_tables.uptime(seconds) == text
 
 
-def test_strangers_may_not_say_much() -> None:
-    """Sentences before a login are counted, and the one too many ends the session."""
+def test_login_attempts_are_limited() -> None:
+    """The number of login attempts is limited, and the next attempt ends the session."""
     session = Session(router(), CHALLENGE)
     for _ in range(MAX_LOGINS):
         assert say(session, "/login")[0][0] == "!done"
@@ -255,10 +255,10 @@ def test_strangers_may_not_say_much() -> None:
         ),
     ],
 )
-def test_what_a_user_may_not_do_is_a_trap_without_category(
+def test_a_denied_command_is_a_trap_without_category(
     user: str, command: tuple[str, ...], allowed: bool
 ) -> None:
-    """Reading, testing and writing are allowed by group; a refusal is no end of the session."""
+    """Reading, testing and writing need a policy, and a refusal does not end the session."""
     session = logged_in(router(), user)
     reply = say(session, *command)
     assert reply[-1][0] == "!done"
@@ -267,15 +267,15 @@ def test_what_a_user_may_not_do_is_a_trap_without_category(
 
 
 def test_unknown_parameters_are_traps(session: Session) -> None:
-    """A word that print does not know is refused instead of being ignored."""
+    """An unknown parameter of print is refused, not ignored."""
     assert say(session, "/interface/print", "=colour=red") == [
         ["!trap", "=message=unknown parameter colour"],
         ["!done"],
     ]
 
 
-def test_commands_with_tags_are_answered_side_by_side() -> None:
-    """Two long answers come in turns, each complete and in its own order."""
+def test_commands_with_tags_are_answered_concurrently() -> None:
+    """Two long answers are interleaved, each complete and in order."""
     session = logged_in(router("lab-200"))
     for tag in ("a", "b"):
         session.receive([b"/interface/print", f".tag={tag}".encode()])
@@ -290,7 +290,7 @@ def test_commands_with_tags_are_answered_side_by_side() -> None:
 
 
 def test_commands_without_a_tag_are_answered_in_order() -> None:
-    """Nobody could tell their answers apart otherwise."""
+    """Answers to commands without a tag are never interleaved."""
     session = logged_in(router("lab-200"))
     for _ in range(2):
         session.receive(
@@ -301,7 +301,7 @@ def test_commands_without_a_tag_are_answered_in_order() -> None:
 
 
 def test_a_long_answer_comes_in_pieces() -> None:
-    """A part of the answer is made at a time, so that a slow reader costs no memory."""
+    """A long answer is made in parts, so that a slow reader needs no memory."""
     session = logged_in(router("lab-300"))
     session.receive([b"/interface/print"])
     pieces = list(iter(lambda: session.next_output(NOW), b""))
@@ -309,8 +309,8 @@ def test_a_long_answer_comes_in_pieces() -> None:
     assert max(map(len, pieces)) < 2 * menu_plans.PIECE
 
 
-def test_listen_tells_of_changes_until_it_is_cancelled() -> None:
-    """New, changed and removed rows are told as they happen; /cancel interrupts and ends."""
+def test_listen_reports_changes_until_it_is_cancelled() -> None:
+    """New, changed and removed rows are reported as they happen, until /cancel."""
     device = router()
     session, other = logged_in(device), logged_in(device, router_users.ADMIN)
     assert say(session, "/ip/address/listen", ".tag=l") == []
@@ -332,8 +332,8 @@ def test_listen_tells_of_changes_until_it_is_cancelled() -> None:
     assert session.ready_at == NEVER
 
 
-def test_print_follow_shows_what_is_there_and_then_what_changes() -> None:
-    """The rows come first; follow-only leaves them out."""
+def test_print_follow_returns_rows_and_then_changes() -> None:
+    """With follow the rows come first; follow-only leaves them out."""
     device = router()
     session, other = logged_in(device), logged_in(device, router_users.ADMIN)
     assert len(say(session, "/ip/address/print", "=follow=", ".tag=1")) == 2
@@ -350,7 +350,7 @@ def test_print_follow_shows_what_is_there_and_then_what_changes() -> None:
 
 
 def test_monitor_goes_on_until_cancelled(session: Session) -> None:
-    """Without =once= the items are reported again and again, and other commands are answered meanwhile."""
+    """Without =once= the items are reported repeatedly while other commands are answered."""
     assert len(say(session, "/interface/ethernet/monitor", "=numbers=0,1", ".tag=m")) == 2
     assert heard(session, at=0.5) == []
     assert len(heard(session, at=1.1)) == 2
@@ -360,8 +360,8 @@ def test_monitor_goes_on_until_cancelled(session: Session) -> None:
 
 
 @pytest.mark.parametrize("numbers", ["0,8", "*1,*9", "ether1,sfp-sfpplus1"])
-def test_monitor_takes_items_by_place_id_and_name(session: Session, numbers: str) -> None:
-    """Several at once, in the order asked for, optics included."""
+def test_monitor_takes_items_by_position_id_and_name(session: Session, numbers: str) -> None:
+    """Several items are monitored in the requested order, with optics."""
     found = rows(say(session, "/interface/ethernet/monitor", f"=numbers={numbers}", "=once="))
     assert [row["name"] for row in found] == ["ether1", "sfp-sfpplus1"]
     assert found[0]["status"] == "link-ok"
@@ -371,14 +371,14 @@ def test_monitor_takes_items_by_place_id_and_name(session: Session, numbers: str
 
 
 @pytest.mark.parametrize("words", [("=numbers=99",), ("=numbers=ether1,nosuch",), ()])
-def test_monitor_of_what_is_not_there_is_a_trap(session: Session, words: tuple[str, ...]) -> None:
-    """No such item, or none named at all."""
+def test_monitor_of_a_missing_item_is_a_trap(session: Session, words: tuple[str, ...]) -> None:
+    """An unknown item and a missing item are traps."""
     reply = say(session, "/interface/ethernet/monitor", "=once=", *words)
     assert [sentence[0] for sentence in reply] == ["!trap", "!done"]
 
 
 def test_rows_that_clients_add_can_be_found_changed_and_removed() -> None:
-    """A menu that takes rows behaves like a router's: ids, queries, traps for what is missing or wrong."""
+    """A writable menu has ids, queries, and traps for missing or wrong values."""
     session = logged_in(router(), router_users.ADMIN)
     add = ("/ip/firewall/address-list/add", "=list=mine")
     assert say(session, *add)[0][2] == "=message=missing value for argument address"
@@ -401,15 +401,15 @@ def test_rows_that_clients_add_can_be_found_changed_and_removed() -> None:
 
 
 def test_flags_of_print_choose_rows(session: Session) -> None:
-    """`active` leaves out the leases nobody has."""
+    """`active` leaves out the leases that are not bound."""
     everyone = rows(say(session, "/ip/dhcp-server/lease/print"))
     active = rows(say(session, "/ip/dhcp-server/lease/print", "=active"))
     assert 0 < len(active) < len(everyone)
     assert {row["status"] for row in active} == {"bound"}
 
 
-def test_statistics_are_shown_when_asked_for(session: Session) -> None:
-    """The switch counts only with =stats=, or when a counter is named."""
+def test_statistics_are_shown_on_request(session: Session) -> None:
+    """The counters of the switch need =stats=, or their name in the property list."""
     path = "/interface/ethernet/switch/port/print"
     assert "rx-bytes" not in rows(say(session, path))[0]
     assert "rx-bytes" in rows(say(session, path, "=stats="))[0]
@@ -417,7 +417,7 @@ def test_statistics_are_shown_when_asked_for(session: Session) -> None:
 
 
 def test_a_router_counts_its_visits(session: Session) -> None:
-    """Logins, commands by name, and sentences said."""
+    """A router counts logins, commands by name, and sent sentences."""
     say(session, "/system/identity/print")
     say(session, "/no/such/print")
     seen = session.router
@@ -429,8 +429,8 @@ def test_a_router_counts_its_visits(session: Session) -> None:
 
 
 @pytest.mark.parametrize("software", ["seven", "7.x", "7..1"])
-def test_software_that_is_no_version_is_refused(software: str) -> None:
-    """When the router is made, naming it."""
+def test_software_that_is_not_a_version_is_refused(software: str) -> None:
+    """A wrong version is refused by name when the router is made."""
     with pytest.raises(errors.InvalidInput, match=software) as refused:
         router(software=software)
     assert refused.value.hint
@@ -438,13 +438,13 @@ def test_software_that_is_no_version_is_refused(software: str) -> None:
 
 @pytest.mark.parametrize("fields", [{"after": -1}, {"times": -2}, {"seconds": -0.5}])
 def test_accidents_that_cannot_happen_are_refused(fields: dict[str, float]) -> None:
-    """By the field that is wrong."""
+    """An invalid accident is refused with the name of the wrong field."""
     with pytest.raises(errors.InvalidInput, match=next(iter(fields))):
         Accident(Mishap.STALL, **fields)  # type: ignore[arg-type]
 
 
-def test_mobile_links_are_asked_for_in_the_way_of_their_version() -> None:
-    """Version 7 monitors several by their numbers, version 6 has info of one number."""
+def test_mobile_links_have_monitor_in_version_7_and_info_in_version_6() -> None:
+    """Version 7 has monitor of several numbers, version 6 has info of one number."""
     new, old = logged_in(router("lab-100", "")), logged_in(router("lab6-100", ""))
     monitor, info = (
         ("/interface/lte/monitor", "=numbers=0", "=once="),

@@ -1,4 +1,4 @@
-"""Age and traffic as functions of time."""
+"""Uptime and traffic of a device as functions of time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ steps = st.floats(0.01, 10 * device_traffic.DAY)
 
 @given(salts, instants, steps)
 def test_waves_only_grow(salt: int, now: float, step: float) -> None:
-    """Later means more, on every wave."""
+    """Every wave grows with time."""
     device = device_traffic.life(salt)
     assert all(
         after > before
@@ -23,16 +23,16 @@ def test_waves_only_grow(salt: int, now: float, step: float) -> None:
 
 
 @given(salts, instants)
-def test_a_wave_grows_at_a_believable_pace(salt: int, now: float) -> None:
-    """Activity stays between a fifth and two and a half times the mean."""
+def test_a_wave_grows_at_a_plausible_rate(salt: int, now: float) -> None:
+    """Activity stays between 0.2 and 2.5 times the mean."""
     device = device_traffic.life(salt)
     for before, after in zip(device.waves(now), device.waves(now + 10), strict=True):
         assert 0.2 * 10 < after - before < 2.5 * 10
 
 
 @given(salts, instants)
-def test_a_reboot_starts_everything_over(salt: int, now: float) -> None:
-    """After its period a rebooting device is young again, has counted one more boot, and has sent nothing."""
+def test_a_reboot_resets_uptime_and_counters(salt: int, now: float) -> None:
+    """After a reboot uptime and counters are zero, and the number of boots is one higher."""
     device = device_traffic.life(salt, reboots=True)
     left = device.until_reboot(now)
     assert left is not None
@@ -46,6 +46,6 @@ def test_a_reboot_starts_everything_over(salt: int, now: float) -> None:
 
 @given(salts)
 def test_a_clock_before_the_epoch_is_harmless(salt: int) -> None:
-    """A machine that thinks it is 1970 gets zeros, not negative counters."""
+    """With a clock of 1970 counters are zero, not negative."""
     assert device_traffic.life(salt).waves(0.0) == (0.0, 0.0, 0.0, 0.0, 0.0)
     assert device_traffic.life(salt).boots(0.0) == 1

@@ -1,4 +1,4 @@
-"""Whatever a client says, a simulated router answers: every command ends, or says until it is cancelled."""
+"""Random input to a simulated router: every command ends, or runs until it is cancelled."""
 
 from __future__ import annotations
 
@@ -95,8 +95,10 @@ SENTENCE = st.builds(
     device=st.sampled_from(DEVICES),
     said=st.lists(st.one_of(SENTENCE, st.lists(st.binary(min_size=1), min_size=1)), max_size=8),
 )
-def test_every_command_ends_or_goes_on(device: fleet.SimDevice, said: list[list[bytes]]) -> None:
-    """Nothing raises, every answer is made of sentences, and after a /cancel nothing is left to say."""
+def test_every_command_ends_or_can_be_cancelled(
+    device: fleet.SimDevice, said: list[list[bytes]]
+) -> None:
+    """No input raises, every answer consists of sentences, and /cancel ends all commands."""
     session = Session(Router(device), bytes(16))
     session.receive(LOGIN)
     for sentence in said:

@@ -1,4 +1,4 @@
-"""Our BER against an independent one (pyasn1), and against nonsense."""
+"""The BER of the simulator against pyasn1, and against random bytes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ oids = st.tuples(st.sampled_from([(1, 3), (0, 0), (2, 16)]), st.lists(arcs, max_
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_numbers_are_encoded_as_others_encode_them(value: int) -> None:
-    """What we send, numbers from zero up, has the same octets as pyasn1's."""
+def test_numbers_are_encoded_as_by_pyasn1(value: int) -> None:
+    """A number is encoded to the same octets as by pyasn1."""
     assert ber.integer(value) == encoder.encode(univ.Integer(value))
 
 
 @given(st.integers(-(2**31), 2**31 - 1))
 def test_integers_are_read_back(value: int) -> None:
-    """Any 32-bit integer is read back, by us and by pyasn1."""
+    """Any 32-bit integer is read back, by our decoder and by pyasn1."""
     encoded = ber.integer(value)
     assert ber.read_integer(encoded, 0, len(encoded)) == (value, len(encoded))
     assert int(decoder.decode(encoded)[0]) == value
 
 
 @given(oids)
-def test_object_ids_are_encoded_as_others_encode_them(arcs: ber.Oid) -> None:
-    """An object identifier has the same octets as pyasn1's, and is read back."""
+def test_object_ids_are_encoded_as_by_pyasn1(arcs: ber.Oid) -> None:
+    """An object identifier is encoded to the same octets as by pyasn1, and is read back."""
     encoded = ber.oid(arcs)
     assert encoded == encoder.encode(univ.ObjectIdentifier(arcs))
     assert ber.read_oid(encoded, 0, len(encoded)) == (arcs, len(encoded))
@@ -42,15 +42,15 @@ def test_object_ids_are_encoded_as_others_encode_them(arcs: ber.Oid) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 255, 256, 65535, 70000])
 def test_lengths_of_all_forms(size: int) -> None:
-    """Short and long lengths are understood by pyasn1 and by ourselves."""
+    """Short and long lengths are read by pyasn1 and by our decoder."""
     encoded = ber.tlv(ber.OCTET_STRING, bytes(size))
     assert decoder.decode(encoded)[0] == univ.OctetString(bytes(size))
     assert ber.read_header(encoded, 0, len(encoded))[0] == ber.OCTET_STRING
 
 
 @given(st.binary(max_size=80))
-def test_nonsense_is_malformed_and_nothing_else(data: bytes) -> None:
-    """No bytes make the readers raise anything but Malformed."""
+def test_random_bytes_raise_only_malformed(data: bytes) -> None:
+    """For any bytes the decoder raises only Malformed."""
     for read in (snmp_request.split, snmp_request.parse, lambda d: ber.read_oid(d, 0, len(d))):
         with contextlib.suppress(ber.Malformed):
             read(data)
