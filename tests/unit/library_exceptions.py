@@ -1,4 +1,4 @@
-"""Which exceptions does a library define? All of its modules are imported and looked through."""
+"""The exceptions that a library defines, found by importing all of its modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from types import ModuleType
 def defined_by(
     package: str, besides: Sequence[str] = (), also: Sequence[str] = ()
 ) -> list[type[BaseException]]:
-    """Public exceptions of a package, without warnings and without the modules `besides`, which we never call.
+    """Public exceptions of a package, without warnings and without the modules `besides`, which we
+    never call.
 
     `also` names other modules its classes claim to be from, as those of extensions do.
     """
