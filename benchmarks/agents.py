@@ -55,7 +55,7 @@ def oids(roots: Sequence[str]) -> set[str]:
 
 
 def store(
-    services: Services, simulated: Sequence[SimDevice], port: int, asked: PollRequest
+    services: Services, simulated: Sequence[SimDevice], port: int, request: PollRequest
 ) -> None:
     """Fill an empty inventory, as imports do."""
     name = fleet.SNMP_CREDENTIAL
@@ -63,7 +63,7 @@ def store(
     credential_rows.add(
         services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name)
     )
-    target = _target(asked, port)
+    target = _target(request, port)
     rows = [imports.Row(DeviceDraft(d.name, d.address, d.site, name), [target]) for d in simulated]
     with progress.shown(f"storing {len(rows):,} devices in SQLite", len(rows)) as show:
         for start in range(0, len(rows), _PER_IMPORT):
@@ -71,13 +71,13 @@ def store(
             show(start)
 
 
-def _target(asked: PollRequest, port: int) -> TargetDraft:
+def _target(request: PollRequest, port: int) -> TargetDraft:
     options = {
         "port": port,
-        "modules": list(asked.modules),
-        "timeout": asked.timeout_s,
-        "retries": asked.retries,
+        "modules": list(request.modules),
+        "timeout": request.timeout_s,
+        "retries": request.retries,
         "max_repetitions": REPETITIONS,
     }
-    every_ms, limit_ms = round(asked.interval_s * 1000), round(asked.limit_s * 1000)
+    every_ms, limit_ms = round(request.interval_s * 1000), round(request.limit_s * 1000)
     return TargetDraft("snmp", "snmp", options, interval_ms=every_ms, timeout_ms=limit_ms)

@@ -66,12 +66,12 @@ def _bar(what: str, total: float) -> Iterator[Show]:
 
 
 def _lines(what: str, total: float) -> Show:
-    said = time.monotonic()
+    shown_mono = time.monotonic()
 
     def show(done: float) -> None:
-        nonlocal said
-        if time.monotonic() - said > LINE_EVERY_S:
-            said = time.monotonic()
+        nonlocal shown_mono
+        if time.monotonic() - shown_mono > LINE_EVERY_S:
+            shown_mono = time.monotonic()
             step(f"{what}: {100 * done / total:.0f} %")
 
     return show

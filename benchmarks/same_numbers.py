@@ -210,7 +210,7 @@ def must_be_equal(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdi
     if verdict.missing or not verdict.equal:
         odd = verdict.missing[0] if verdict.missing else "nothing"
         raise errors.StoreConflict(
-            f"mktxp says {odd} and poller does not ({len(verdict.missing)} differ)"
+            f"mktxp has {odd} and poller does not ({len(verdict.missing)} differ)"
         )
     return verdict
 

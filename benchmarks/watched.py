@@ -58,18 +58,20 @@ class Watched:
         return sum(spent for role, spent in self.role_ms.items() if role != "agents")
 
 
-def watch(stage: Stage, devices: int, asked: PollRequest, workers: int, seconds: float) -> Watched:
+def watch(
+    stage: Stage, devices: int, request: PollRequest, workers: int, seconds: float
+) -> Watched:
     fleet = agents.devices(devices)
     with simulated(fleet) as simulator:
-        agents.store(stage.services, fleet, simulator.snmp, asked)
+        agents.store(stage.services, fleet, simulator.snmp, request)
         ours = cluster.start(stage, workers)
-        ours.steady(devices, asked.interval_s, rounds=3 * workers - 2)
+        ours.steady(devices, request.interval_s, rounds=3 * workers - 2)
         meter = Meter({**ours.roles, "agents": [simulator.pid]})
         memory = _looks(meter, seconds)
         used = meter.read()
         ours.stop()
     polls = ledger.polls(stage.services.engine, 0)
-    missed = _missed(polls, used, devices, asked.interval_s)
+    missed = _missed(polls, used, devices, request.interval_s)
     kept = [*cluster.whole(stage), _overlaps(stage, used)]
     return Watched(used, ledger.ended(polls, used.began_ms, used.ended_ms), missed, memory, kept)
 

@@ -43,9 +43,9 @@ class Size:
 
 def run(size: Size, stage: Stage) -> Findings:
     os.environ.update(SHUT)
-    fleet, asked = _devices(size.devices), PollRequest(size.interval_s)
+    fleet, request = _devices(size.devices), PollRequest(size.interval_s)
     with simulated(fleet) as simulator:
-        agents.store(stage.services, fleet, simulator.snmp, asked)
+        agents.store(stage.services, fleet, simulator.snmp, request)
         ours = cluster.start(stage)
         ours.steady(size.devices, size.interval_s)
         with Seen(stage.services.engine) as seen:

@@ -25,8 +25,8 @@ class Size:
 
 
 def run(size: Size, stage: Stage) -> Findings:
-    asked = PollRequest(size.interval_s, ("system",))
-    seen = watched.watch(stage, size.devices, asked, workers=2, seconds=size.measure_s)
+    request = PollRequest(size.interval_s, ("system",))
+    seen = watched.watch(stage, size.devices, request, workers=2, seconds=size.measure_s)
     series = {
         "late_p99_ms": seen.late_p99,
         **{f"{role}_mb": points for role, points in seen.memory.items()},

@@ -42,11 +42,11 @@ def run(size: Size, stage: Stage) -> Findings:
     os.environ.setdefault("POLLER_LEASE_MARGIN_S", str(size.margin_s))
     fleet = _devices(size.devices)
     with simulated(fleet) as simulator:
-        asked = PollRequest(size.interval_s, ("system",), longest_s=size.limit_s)
-        agents.store(stage.services, fleet, simulator.snmp, asked)
+        request = PollRequest(size.interval_s, ("system",), longest_s=size.limit_s)
+        agents.store(stage.services, fleet, simulator.snmp, request)
         ours = cluster.start(stage, WORKERS)
         ours.steady(size.devices, size.interval_s)
-        lease_s = asked.limit_s + stage.services.settings.lease_margin_s
+        lease_s = request.limit_s + stage.services.settings.lease_margin_s
         kills = [
             _kill(ours, lease_s + GRACE_S, last=number == size.trials)
             for number in range(1, size.trials + 1)

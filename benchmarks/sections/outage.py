@@ -24,7 +24,7 @@ from poller.settings import Settings, policies
 from poller.sim.sim_process import Running, simulated
 from poller.state.cluster import overview_reader, site_windows
 
-#: The difference in lateness that counts as unchanged; a tick is half of it.
+#: The difference in lateness that counts as unchanged; a tick is half as long.
 UNCHANGED_MS = 250
 #: The maximum polls in a second, relative to the mean: phases are random, so seconds differ.
 SPREAD = 3.0
@@ -196,13 +196,15 @@ def _costs(phase: Phase, polls: Sequence[Poll], canaries: float) -> Iterator[Fig
     """Return the costs of a phase per minute: time-outs and polls of the far site, CPU of all."""
     far = [poll for poll in polls if poll.site == FAR]
     lost = sum(poll.time_outs for poll in ledger.ended(far, phase.began_ms, phase.ended_ms))
-    asked = len(ledger.started(far, phase.began_ms, phase.ended_ms))
+    polls_started = len(ledger.started(far, phase.began_ms, phase.ended_ms))
     name, below = phase.name, canaries + 1 if phase.name == "dark" else None
     yield Figure(f"{name}_s", f"{name}: how long", phase.minutes * 60, "s")
     yield Figure(
         f"{name}_timeouts", f"{name}: time-outs", lost / phase.minutes, "/min", below=below
     )
-    yield Figure(f"{name}_polls", f"{name}: polls of the site", asked / phase.minutes, "/min")
+    yield Figure(
+        f"{name}_polls", f"{name}: polls of the site", polls_started / phase.minutes, "/min"
+    )
     for role, spent in phase.cpu_s.items():
         yield Figure(f"{name}_{role}_cpu", f"{name}: CPU of {role}", spent / phase.minutes, "s/min")
     yield Figure(

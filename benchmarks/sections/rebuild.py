@@ -49,7 +49,7 @@ def _rebuild(size: Size, stage: Stage) -> list[Figure]:
 def _unchanged(size: Size, stage: Stage) -> list[Figure]:
     """Measure passes without changes, as the leader makes every 30 s and after each edit."""
     took: list[float] = []
-    asked = stage.server.commands
+    commands_before = stage.server.commands
     with (
         _counted(stage.services.engine) as statements,
         progress.shown("looking for changes", size.passes) as show,
@@ -62,7 +62,9 @@ def _unchanged(size: Size, stage: Stage) -> list[Figure]:
                 )
             took.append((time.perf_counter() - began) * 1000)
             show(number)
-    commands = stage.server.commands - asked - 1  # the second count includes the first query
+    commands = (
+        stage.server.commands - commands_before - 1
+    )  # the second count includes the first query
     return [
         Figure(
             "unchanged_ms",

@@ -141,8 +141,8 @@ async def _verify(name: str, target: Target, ours: Target, other: exporter.Expor
     """Check that first polls and shortcut polls return the values of another variant."""
     for _ in range(WARM_POLLS):
         before, found, after = await ours.readings(), await target.readings(), await ours.readings()
-        said = {sample: value for sample, (value, _) in equal.samples(found).items()}
-        equal.same_values(name, said, before, after)
+        values = {sample: value for sample, (value, _) in equal.samples(found).items()}
+        equal.same_values(name, values, before, after)
     if other is not None and target is ours:
         before = await ours.readings()
         scraped, _ = other.scrape(snmpd.ADDRESS)

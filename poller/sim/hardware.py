@@ -133,9 +133,9 @@ def model(name: str) -> Model:
     """Return the model with this name. Raises InvalidInput."""
     if name in MODELS:
         return MODELS[name]
-    found = _LABORATORY.fullmatch(name)
-    if found and routerboards.FEWEST_PORTS <= int(found[2]) <= routerboards.MOST_PORTS:
-        return routerboards.laboratory(name, int(found[2]), _LABORATORY_SOFTWARE[found[1]])
+    match = _LABORATORY.fullmatch(name)
+    if match and routerboards.FEWEST_PORTS <= int(match[2]) <= routerboards.MOST_PORTS:
+        return routerboards.laboratory(name, int(match[2]), _LABORATORY_SOFTWARE[match[1]])
     size = f"{routerboards.FEWEST_PORTS} to {routerboards.MOST_PORTS}"
     raise errors.InvalidInput(
         f'there is no model "{name}"',

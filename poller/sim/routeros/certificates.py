@@ -14,31 +14,38 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-MOST_NAMES = 256  # addresses in the certificate: those of the first routers of the fleet
+MAX_ADDRESSES = 256  # in the certificate: those of the first routers of the fleet
 _DAYS = datetime.timedelta(days=30)
 _PEM = serialization.Encoding.PEM
 # The 2048-bit group of RFC 7919, which every client with finite-field Diffie-Hellman accepts.
 _FFDHE_2048 = bytes.fromhex(
-    "FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1D8B9C583CE2D3695A9E13641146433FBCC939DCE249B3EF97D2FE363630C75D8"
-    "F681B202AEC4617AD3DF1ED5D5FD65612433F51F5F066ED0856365553DED1AF3B557135E7F57C935984F0C70E0E68B77E2A689DAF3EFE872"
-    "1DF158A136ADE73530ACCA4F483A797ABC0AB182B324FB61D108A94BB2C8E3FBB96ADAB760D7F4681D4F42A3DE394DF4AE56EDE76372BB19"
-    "0B07A7C8EE0A6D709E02FCE1CDF7E2ECC03404CD28342F619172FE9CE98583FF8E4F1232EEF28183C3FE3B1B4C6FAD733BB5FCBC2EC22005"
+    "FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1D8B9C583CE2D3695"
+    "A9E13641146433FBCC939DCE249B3EF97D2FE363630C75D8F681B202AEC4617A"
+    "D3DF1ED5D5FD65612433F51F5F066ED0856365553DED1AF3B557135E7F57C935"
+    "984F0C70E0E68B77E2A689DAF3EFE8721DF158A136ADE73530ACCA4F483A797A"
+    "BC0AB182B324FB61D108A94BB2C8E3FBB96ADAB760D7F4681D4F42A3DE394DF4"
+    "AE56EDE76372BB190B07A7C8EE0A6D709E02FCE1CDF7E2ECC03404CD28342F61"
+    "9172FE9CE98583FF8E4F1232EEF28183C3FE3B1B4C6FAD733BB5FCBC2EC22005"
     "C58EF1837D1683B2C6F34A26C1B2EFFA886B423861285C97FFFFFFFFFFFFFFFF"
 )
 
 
 def signed(directory: Path, addresses: Sequence[str]) -> ssl.SSLContext:
     """Return a context with a certificate for these addresses; `ca.pem` holds the CA."""
-    authority, ours = (
-        ec.generate_private_key(ec.SECP256R1()),
-        ec.generate_private_key(ec.SECP256R1()),
-    )
+    authority = ec.generate_private_key(ec.SECP256R1())
+    router_key = ec.generate_private_key(ec.SECP256R1())
     issuer = _name("poller sim CA")
     ca = _certificate(issuer, issuer, authority.public_key(), authority, [])
     router = _certificate(
-        _name("simulated router"), issuer, ours.public_key(), authority, addresses[:MOST_NAMES]
+        _name("simulated router"),
+        issuer,
+        router_key.public_key(),
+        authority,
+        addresses[:MAX_ADDRESSES],
     )
-    key = ours.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    key = router_key.private_bytes(
+        _PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     (directory / "ca.pem").write_bytes(ca.public_bytes(_PEM))
     chain = directory / "router.pem"
     chain.touch(mode=0o600)

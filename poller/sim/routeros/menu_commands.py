@@ -159,9 +159,8 @@ def _follow(request: Request, context: Context, table: Table, first: bool) -> An
     while True:
         for row in context.router.changes.since(table.path, logged):
             if ".dead" in row or query.matches(request.queries, row.get):
-                yield reply_pieces.row(
-                    request.tail, row if ".dead" in row else _shown(request, row)
-                )
+                cells = row if ".dead" in row else _shown(request, row)
+                yield reply_pieces.row(request.tail, cells)
         logged = context.router.changes.latest
         yield Wait(LISTEN_SECONDS)
 
@@ -174,11 +173,9 @@ def _watch(request: Request, context: Context, table: Table, watch: Watch) -> An
     _check_attributes(request, _WATCH, frozenset({watch.items}))
     items = _items(request, context, table, watch)
     once = request.is_set("once")
-    every = (
-        _seconds(request.attributes["interval"])
-        if "interval" in request.attributes
-        else MONITOR_SECONDS
-    )
+    every = MONITOR_SECONDS
+    if "interval" in request.attributes:
+        every = _seconds(request.attributes["interval"])
     plan = menu_plans.of_watch(
         table, watch, context.router.chassis, items, request.attributes.get(".proplist", "")
     )
@@ -213,10 +210,11 @@ def _items(request: Request, context: Context, table: Table, watch: Watch) -> tu
 
 
 def _seconds(text: str) -> float:
-    found = _SECONDS.fullmatch(text)
-    if not found:
+    match = _SECONDS.fullmatch(text)
+    if not match:
         raise Trap("invalid value for argument interval", ARGUMENT)
-    return max(0.1, int(found[1]) / (1000 if found[2] == "ms" else 1))
+    per_second = 1000 if match[2] == "ms" else 1
+    return max(0.1, int(match[1]) / per_second)
 
 
 # add, set, remove
@@ -238,9 +236,9 @@ def _set(request: Request, context: Context, table: Table) -> Answer:
     _require(context, Policy.WRITE)
     _check_attributes(request, table.accepts, frozenset({".id"}))
     _check(request, context)
-    given = {name: value for name, value in request.attributes.items() if name != ".id"}
+    values = {name: value for name, value in request.attributes.items() if name != ".id"}
     for number in _numbers(request, context, table):
-        context.router.changes.set(table.path, number, given)
+        context.router.changes.set(table.path, number, values)
     return reply_pieces.done(request)
 
 

@@ -41,34 +41,34 @@ def matches(words: Iterable[str], value: Lookup) -> bool:
 
 def _test(word: str, value: Lookup) -> bool:
     if word[:1] in ("<", ">"):
-        name, _, wanted = word[1:].partition("=")
-        return _compare(word[0], value(name), wanted)
+        name, _, expected = word[1:].partition("=")
+        return _compare(word[0], value(name), expected)
     if word.startswith("-"):
         return value(word[1:]) is None
-    name, equals, wanted = word.removeprefix("=").partition("=")
-    return _equal(value(name), wanted) if equals else value(name) is not None
+    name, equals, expected = word.removeprefix("=").partition("=")
+    return _equal(value(name), expected) if equals else value(name) is not None
 
 
-def _equal(found: str | None, wanted: str) -> bool:
-    return found == wanted or (wanted in _TRUTH and found == _TRUTH[wanted])
+def _equal(actual: str | None, expected: str) -> bool:
+    return actual == expected or (expected in _TRUTH and actual == _TRUTH[expected])
 
 
-def _compare(sign: str, found: str | None, wanted: str) -> bool:
-    if found is None:
+def _compare(sign: str, actual: str | None, expected: str) -> bool:
+    if actual is None:
         return False
     try:
-        left, right = int(found), int(wanted)
+        left, right = int(actual), int(expected)
     except ValueError:
-        return found < wanted if sign == "<" else found > wanted
+        return actual < expected if sign == "<" else actual > expected
     return left < right if sign == "<" else left > right
 
 
 def _operations(text: str) -> Sequence[str]:
     """Split a `?#` word into indexes and single characters. Raises BadQuery."""
-    found = _OPERATIONS.findall(text)
-    if "".join(found) != text:
+    operations = _OPERATIONS.findall(text)
+    if "".join(operations) != text:
         raise BadQuery("unknown query operation")
-    return found
+    return operations
 
 
 def _operated(operations: Sequence[str], stack: Stack) -> Stack:

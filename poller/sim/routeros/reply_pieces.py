@@ -91,5 +91,5 @@ def refused(request: Request, trap: Trap) -> Answer:
 
 def joined(pieces: Iterable[Piece]) -> tuple[bytes, int]:
     """Join the pieces of an answer that ends, without its waits."""
-    said = [piece for piece in pieces if not isinstance(piece, Wait)]
-    return b"".join(data for data, _ in said), sum(count for _, count in said)
+    sent = [piece for piece in pieces if not isinstance(piece, Wait)]
+    return b"".join(data for data, _ in sent), sum(count for _, count in sent)
