@@ -21,7 +21,7 @@ _SWING = tuple(amplitude * period / math.tau for period, amplitude in WAVES)
 
 
 class Life(NamedTuple):
-    """When a device was installed, how often it reboots, and how much traffic it has."""
+    """The installation time, the reboot interval and the activity of a device."""
 
     installed_at: float
     reboot_every: float  # seconds; 0 for never
@@ -59,7 +59,7 @@ class Life(NamedTuple):
 
 
 def life(salt: int, reboots: bool = False) -> Life:
-    """Return the life of the device with this salt; with `reboots`, of 2 to 5 minutes each."""
+    """Return the life of the device with this salt. With `reboots` it restarts within 5 minutes."""
     return Life(
         installed_at=EPOCH - DAY * (1 + salt % 60) - salt % 86_399,
         reboot_every=120.0 + salt % 181 if reboots else 0.0,

@@ -41,7 +41,7 @@ class Protocol(enum.StrEnum):
 
 
 class Fault(enum.StrEnum):
-    """How a device misbehaves."""
+    """The misbehaviour of a device."""
 
     NONE = "none"
     DOWN = "down"  # never answers

@@ -23,7 +23,7 @@ _GREETING_S = 0.05
 
 
 class Manner(enum.StrEnum):
-    """How a hostile device treats a collector."""
+    """The behaviour of a hostile device."""
 
     SILENT = "silent"  # accepts connections and requests, sends nothing
     REFUSES = "refuses"  # its port is closed

@@ -11,7 +11,7 @@ from poller import errors
 
 
 class Mishap(enum.StrEnum):
-    """How the answer to a command fails. The first `after` octets of an answer are always sent."""
+    """The failure of an answer. The first four send the first `after` octets of the answer before."""
 
     STALL = "stall"  # sends nothing more; with `seconds`, sends the rest after that delay
     RESET = "reset"  # resets the connection

@@ -55,7 +55,7 @@ class Session:
 
     @property
     def ready_at(self) -> float:
-        """When `next_output` has more, on the clock `at`; NEVER until another command arrives."""
+        """The instant of the next output on the clock `at`; NEVER if no command is under way."""
         if self._waiting and self._can_start(self._waiting[0], self._at):
             return self._at
         return min((each.ready_at for each in self._running), default=NEVER)
