@@ -72,7 +72,7 @@ $(CLIENTS): $(STAMP)
 	@$(VENV)/clients/bin/python -m pip install --quiet 'RouterOS-api==0.21.0' 'mktxp==2.1.0'
 	@touch $@
 
-newcomer: setup ## time the way from `poller plugin new` to the first readings; installs the plugin into .venv meanwhile
+newcomer: setup ## measure the time from `poller plugin new` to first readings; installs a plugin into .venv and removes it
 	@POLLER="$(CURDIR)/$(BIN)/poller" PIP="$(CURDIR)/$(BIN)/python -m pip" tests/newcomer; status=$$?; \
 	$(BIN)/python -m pip uninstall --quiet --yes poller-demo; exit $$status
 
