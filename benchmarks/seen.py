@@ -20,8 +20,9 @@ EVERY_S, OLDEST_MS = 0.1, 10_000
 
 
 class Seen:
-    """Queries in a thread while entered. `at_ms` maps a target and the instant of its reading to the
-    instant at which the reading was first visible.
+    """Queries in a thread while entered.
+
+    `at_ms` maps a target and the instant of its reading to the instant of its first visibility.
     """
 
     def __init__(self, engine: Engine) -> None:

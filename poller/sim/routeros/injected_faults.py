@@ -11,7 +11,7 @@ from poller import errors
 
 
 class Mishap(enum.StrEnum):
-    """The failure of an answer. The first four send the first `after` octets of the answer before."""
+    """The failure of an answer. The first four happen after `after` octets of the answer."""
 
     STALL = "stall"  # sends nothing more; with `seconds`, sends the rest after that delay
     RESET = "reset"  # resets the connection
