@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from poller.domain.record.overview import Overview, State, Worker
 from poller.domain.scheduling import unroutable as missing
 from poller.presentation import formatting
-from poller.state.cluster.worker_registry import DEAD_AFTER_MS
+from poller.state.cluster import worker_registry
 
 #: Polling is late when a larger share of all targets is overdue, when one poll in a hundred starts
 #: later than LATE_P99_MS, or when any target is overdue by more than two of its intervals.
@@ -90,7 +90,7 @@ def judge(overview: Overview) -> Health:
 
 
 def unreadable(board_error: str, last_read: str = "") -> Health:
-    """The verdict while the board cannot be read. `last_read` is the age of the numbers shown."""
+    """The verdict while the board cannot be read. `last_read` is the instant of the numbers shown."""
     text = f"Cannot read the board: {board_error}."
     if last_read:
         text += f" The numbers below are from {last_read} UTC."
@@ -104,7 +104,7 @@ def is_first_run(overview: Overview) -> bool:
 
 def is_running(worker: Worker, overview: Overview) -> bool:
     """Whether the worker sent a heartbeat lately. A listed worker that did not is lost."""
-    return worker.seen_ms > overview.as_of_ms - DEAD_AFTER_MS
+    return worker_registry.is_alive(worker, overview.as_of_ms)
 
 
 def workers_running(overview: Overview) -> int:

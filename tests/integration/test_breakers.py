@@ -315,7 +315,7 @@ def test_few_letters_are_requeued_at_once_and_many_are_spread(world: World, cli:
     assert cli("deadletter", "requeue", "--all", "--dry-run", "--json").json["letters"] == 150
     assert world.services.redis.zcard(world.services.keys.parked) == 150
     done = cli("deadletter", "requeue", "--reason", "auth_failed", "--json").json
-    assert (done["requeued"], done["barred"]) == (149, 1)
+    assert (done["requeued"], done["opened_by_hand"]) == (149, 1)
     now_ms = world.board.now_ms()
     assert world.claim(now_ms).targets == 64
     assert world.claim(now_ms + board_moves.REQUEUE_EVERY_MS).targets == 64

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from poller.db.record.dead_letter_rows import Named
 
 SCHEMA = "poller.collectors.release/1"
-_NO_LETTERS = {"requeued": 0, "barred": 0, "not_on_board": 0}
+_NO_LETTERS = {"requeued": 0, "opened_by_hand": 0, "not_on_board": 0}
 
 
 def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:

@@ -53,7 +53,7 @@ def requeue(services: Services, letters: Sequence[Named], wait_s: float) -> dict
     counts = Counter(places.values())
     item: dict[str, Any] = {
         "requeued": len(requeued),
-        "barred": counts["opened"],
+        "opened_by_hand": counts["opened"],
         "not_on_board": counts["gone"],
     }
     if wait_s:
@@ -120,9 +120,9 @@ def print_requeued(item: Mapping[str, Any], schema: str, as_json: bool) -> None:
         name = f"{failure['device']}/{failure['target']}"
         render.echo(one_line(f"  {name}  {failure['error_code']}: {failure['message']}"))
 
-    if item["barred"]:
-        barred = formatting.counted(item["barred"], "breaker")
-        render.note(f"{barred} opened by hand: poller breaker reset DEVICE")
+    if item["opened_by_hand"]:
+        opened = formatting.counted(item["opened_by_hand"], "breaker")
+        render.note(f"{opened} opened by hand: poller breaker reset DEVICE")
 
     if item["not_on_board"]:
         absent = formatting.counted(item["not_on_board"], "target")

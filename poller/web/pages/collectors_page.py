@@ -66,7 +66,7 @@ class CollectorsView:
 
 
 def document(status: CollectorsStatus, now_ms: int) -> dict[str, Any]:
-    """The document of `poller collectors --json`, with the number of workers of each collector."""
+    """The collectors as JSON, in the schema of the command, with the number of workers of each."""
     recorded = status.trust.recorded_releases()
     return {
         "schema": SCHEMA,

@@ -11,11 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 
 from poller import errors, event_publisher
-from poller.bootstrap import Services
-from poller.collectors.sessions import Sessions
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record import run
@@ -23,21 +20,13 @@ from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state.board.board_values import Move, Start, Started
-from poller.workers.batch import round_effects
-from poller.workers.batch.capacity_lending import CapacityLending
-from poller.workers.batch.cold_start import ColdStartLimit
+from poller.workers.batch import credential_cache, round_effects
 from poller.workers.batch.collection import Collected, Collection
-from poller.workers.batch.credential_cache import CredentialCache, CredentialOrError
-from poller.workers.batch.event_loop import PollLoop
+from poller.workers.batch.credential_cache import CredentialOrError
 from poller.workers.batch.finished_poll import FinishedPoll
-from poller.workers.batch.patient_board import PatientBoard
-from poller.workers.batch.retries import Retries
-from poller.workers.batch.running_batches import RunningBatches
-from poller.workers.batch.target_cache import CachedTarget, TargetCache
-from poller.workers.batch.verdict import Judge, Verdict
-from poller.workers.guard.black_box import BlackBox
-from poller.workers.guard.isolation import Isolation
-from poller.workers.results.writers import Writers
+from poller.workers.batch.poller_parts import PollerParts
+from poller.workers.batch.target_cache import CachedTarget
+from poller.workers.batch.verdict import Verdict
 
 log = logs.get(__name__)
 
@@ -45,29 +34,6 @@ log = logs.get(__name__)
 STORE_PAUSE_MS = 5_000
 #: A batch that took longer than this to load checks whether its leases are still its own.
 SLOW_LOAD_S = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollerParts:
-    """What all batches of a worker process share."""
-
-    runner: str
-    services: Services
-    board: PatientBoard
-    running: RunningBatches
-    cold_start: ColdStartLimit
-    lending: CapacityLending
-    targets: TargetCache
-    credentials: CredentialCache
-    poll_loop: PollLoop
-    black_box: BlackBox
-    isolation: Isolation
-    sessions: Sessions
-    writers: Writers
-    retries: Retries
-    judge: Judge
-    margin_ms: int
-    queue_wait_ms: int
 
 
 class BatchRun:
@@ -183,7 +149,7 @@ class BatchRun:
             if cached.target.credential_id is not None
         }
         credentials = self._parts.credentials.get(credential_ids, loaded.changed_credentials)
-        self._targets = _with_credential(loaded.by_id, credentials)
+        self._targets = credential_cache.without_unread(loaded.by_id, credentials)
         self._confirm_leases()
         # SQL is away, or the target was removed: reconcile takes it off the board.
         not_loaded = [target_id for target_id in self._unfinished if target_id not in self._targets]
@@ -378,26 +344,3 @@ class BatchRun:
     def _count_refused(self, results: Iterable[str]) -> None:
         with suppress(errors.StoreError):  # only a statistic
             self._parts.services.board.count(Counter(results))
-
-
-def _with_credential(
-    targets: Mapping[int, CachedTarget], credentials: Mapping[int, CredentialOrError]
-) -> dict[int, CachedTarget]:
-    """Leave out targets whose credential could not be read. Raises StoreError if none is left."""
-    unread = {
-        credential_id: error
-        for credential_id, error in credentials.items()
-        if isinstance(error, errors.StoreError)
-    }
-    ready = {
-        target_id: cached
-        for target_id, cached in targets.items()
-        if cached.target.credential_id not in unread
-    }
-    if unread:
-        error = next(iter(unread.values()))
-        if not ready:
-            raise error
-        missing = len(targets) - len(ready)
-        log.warning("credentials_not_read", targets=missing, error=str(error))
-    return ready

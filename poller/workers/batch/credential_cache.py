@@ -12,6 +12,10 @@ from poller.bootstrap import Services
 from poller.collectors import credentials
 from poller.collectors.credentials import Credential
 from poller.db.inventory import inventory_feed
+from poller.observability import logs
+from poller.workers.batch.target_cache import CachedTarget
+
+log = logs.get(__name__)
 
 #: A decrypted credential, or the error that keeps it from being decrypted.
 CredentialOrError = Credential | errors.PollerError
@@ -104,3 +108,26 @@ class CredentialCache:
         for secret in credential.secrets():
             self._redactor.remember(secret)
         return credential
+
+
+def without_unread(
+    targets: Mapping[int, CachedTarget], credentials: Mapping[int, CredentialOrError]
+) -> dict[int, CachedTarget]:
+    """Leave out targets whose credential could not be read. Raises StoreError if none is left."""
+    unread = {
+        credential_id: error
+        for credential_id, error in credentials.items()
+        if isinstance(error, errors.StoreError)
+    }
+    ready = {
+        target_id: cached
+        for target_id, cached in targets.items()
+        if cached.target.credential_id not in unread
+    }
+    if unread:
+        error = next(iter(unread.values()))
+        if not ready:
+            raise error
+        missing = len(targets) - len(ready)
+        log.warning("credentials_not_read", targets=missing, error=str(error))
+    return ready

@@ -1,6 +1,4 @@
-"""The poller of a worker process: it makes what all batches share, runs batches, and ends them at
-shutdown.
-"""
+"""The poller of a worker process: it runs batches and ends them at shutdown."""
 
 from __future__ import annotations
 
@@ -9,27 +7,10 @@ from contextlib import suppress
 
 from poller.bootstrap import Services
 from poller.collectors.api import Closeable
-from poller.collectors.sessions import Sessions
 from poller.domain.failures.outcome import Outcome
 from poller.observability import logs
-from poller.settings import policies
-from poller.workers.batch.batch_run import BatchRun, PollerParts
-from poller.workers.batch.capacity_lending import CapacityLending
-from poller.workers.batch.cold_start import ColdStartLimit
-from poller.workers.batch.credential_cache import CredentialCache
-from poller.workers.batch.event_loop import PollLoop
-from poller.workers.batch.patient_board import PatientBoard
-from poller.workers.batch.retries import Retries
-from poller.workers.batch.running_batches import RunningBatches
-from poller.workers.batch.target_cache import TargetCache
-from poller.workers.batch.verdict import Judge
-from poller.workers.guard.black_box import BlackBox
-from poller.workers.guard.collector_incidents import CollectorIncidents
-from poller.workers.guard.collector_threads import CollectorThreads, ThreadLimits
-from poller.workers.guard.consumer_watchdog import StallEvents
-from poller.workers.guard.isolation import Isolation
-from poller.workers.guard.loop_watchdog import LoopWatchdog
-from poller.workers.results.writers import Writers
+from poller.workers.batch.batch_run import BatchRun
+from poller.workers.batch.poller_parts import make_parts
 
 log = logs.get(__name__)
 
@@ -46,7 +27,7 @@ class Poller:
     def __init__(self, services: Services, runner: str, *, is_watched: bool = False) -> None:
         self.runner = runner
         self._services = services
-        self._parts = _make_parts(services, runner, is_watched)
+        self._parts = make_parts(services, runner, is_watched)
         self.writers = self._parts.writers
         self.isolation = self._parts.isolation
         self.lending = self._parts.lending
@@ -100,37 +81,3 @@ class Poller:
                     await collector.close()
                 except Exception as error:  # noqa: BLE001  door: a plugin; the process ends anyway
                     log.warning("collector_not_closed", collector=name, error=type(error).__name__)
-
-
-def _make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts:
-    settings = services.settings
-    running = RunningBatches()
-    black_box = BlackBox(settings.home, runner, services.registry.distributions)
-    watchdog = None
-    if is_watched:
-        watchdog = LoopWatchdog(black_box, StallEvents(services, runner))
-        black_box.enable_faulthandler()
-    incidents = CollectorIncidents()
-    limits = ThreadLimits(settings.blocking_threads, settings.stuck_threads)
-    threads = CollectorThreads(limits, black_box.thread_marks, black_box.collector_of, incidents)
-    poll_loop = PollLoop(black_box, threads, watchdog)
-    isolation = Isolation(services, poll_loop, incidents)
-    return PollerParts(
-        runner=runner,
-        services=services,
-        board=PatientBoard(services.board, running.draining),
-        running=running,
-        cold_start=ColdStartLimit(running.draining),
-        lending=CapacityLending(),
-        targets=TargetCache(services.engine, services.registry, settings.target_cache),
-        credentials=CredentialCache(services, settings.secret_cache_s),
-        poll_loop=poll_loop,
-        black_box=black_box,
-        isolation=isolation,
-        sessions=Sessions(policies.session_rules(settings)),
-        writers=Writers(services.engine, services.sinks, settings, runner),
-        retries=Retries(settings),
-        judge=Judge(settings, services.staleness),
-        margin_ms=round(settings.lease_margin_s * 1000),
-        queue_wait_ms=round(settings.queue_wait_s * 1000),
-    )

@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class PatientBoard:
+class RetryingBoard:
     def __init__(self, board: Board, draining: threading.Event) -> None:
         self._board = board
         self._draining = draining
