@@ -90,7 +90,7 @@ def judge(overview: Overview) -> Health:
 
 
 def unreadable(board_error: str, last_read: str = "") -> Health:
-    """The verdict while the board cannot be read. `last_read` is the instant of the numbers shown."""
+    """The verdict while the board cannot be read. `last_read` is the instant of the numbers."""
     text = f"Cannot read the board: {board_error}."
     if last_read:
         text += f" The numbers below are from {last_read} UTC."
