@@ -1,4 +1,6 @@
-"""The rooms of the house: few modules to a folder, each name used once, a sign at every door."""
+"""The layout of the package: few modules to a folder, unique names, a docstring for each
+package.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,18 @@ def modules() -> list[Path]:
     return [path for path in found if "migrations" not in path.parts]
 
 
-def test_no_folder_is_a_heap() -> None:
-    """A folder holds at most sixteen modules, so that a person can read its list."""
+def test_a_folder_holds_at_most_sixteen_modules() -> None:
+    """Only `cli/commands` may hold more: one module for each typed word."""
     folders = defaultdict(list)
     for path in modules():
         if path.stem != "__init__":
             folders[str(path.parent)].append(path.stem)
-    heaps = {
+    crowded = {
         folder: len(names)
         for folder, names in folders.items()
         if len(names) > MOST_MODULES and folder not in UNBOUNDED
     }
-    assert heaps == {}
+    assert crowded == {}
 
 
 def test_a_module_name_is_used_once() -> None:
@@ -46,7 +48,7 @@ def test_a_module_name_is_used_once() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
-def test_every_room_says_what_belongs_there() -> None:
+def test_every_package_has_a_docstring() -> None:
     """The `__init__` of a package opens with a docstring."""
     silent = []
     for path in modules():

@@ -1,4 +1,4 @@
-"""Where does a retry go? To all, whoever had the first try to himself."""
+"""The queue of a retry: the shared queue, also after a batch of a worker's own queue."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_missed_slots_are_those_between_two_runs() -> None:
     assert slots.missed_slots(0, 1_000_000, 60_000) == 0
     assert slots.missed_slots(1_000_000, 1_060_000, 60_000) == 0
     assert slots.missed_slots(1_000_000, 1_240_000, 60_000) == 3
-    assert slots.missed_slots(1_000_000, 1_010_000, 60_000) == 0  # somebody asked for it in between
+    assert slots.missed_slots(1_000_000, 1_010_000, 60_000) == 0  # a demand between two slots
 
 
 @given(ids, intervals, instants)

@@ -69,7 +69,7 @@ def test_texts_contain_neither_password_nor_statement_nor_values() -> None:
 
 
 def test_a_server_that_is_away_is_named_without_its_password(free_port: int) -> None:
-    """The real driver, a port nobody listens on."""
+    """The real driver is refused by a port without a listener."""
     engine = sql.create(f"postgresql://u:hunter22@127.0.0.1:{free_port}/db")
     with pytest.raises(errors.StoreUnavailable) as caught:
         inventory_feed.version(engine)
