@@ -135,7 +135,7 @@ class Reporter(logging.Handler):
 
 
 def install(reporter: Reporter) -> None:
-    """Also report uncaught exceptions of all threads. Call once per process."""
+    """Report uncaught exceptions of all threads too. Call once per process."""
     previous_hook = sys.excepthook
     previous_thread_hook = threading.excepthook
 
@@ -208,7 +208,7 @@ def _message(record: logging.LogRecord) -> str:
 def _fingerprint(
     record: logging.LogRecord, error: BaseException | None, facts: Mapping[str, Any]
 ) -> list[str]:
-    """What makes two reports the same: collector and error class, or store and error class, else
+    """The group of a report: collector and error class, or store and error class, else
     also the place in the code."""
     kind = type(error).__name__ if error is not None else ""
 

@@ -8,7 +8,7 @@ _YEAR_S = 365 * 86_400
 
 
 class FailureFields(BaseModel):
-    """What follows a failed poll. Durations are in seconds."""
+    """Consequences of a failed poll. Durations are in seconds."""
 
     retry_tries: int = Field(
         2, ge=0, le=5, description="Retries of a failed poll before its next slot."

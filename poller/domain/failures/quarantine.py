@@ -25,7 +25,7 @@ class Trust(enum.StrEnum):
 
 
 class Cause(enum.StrEnum):
-    """What happened in an incident. Only a crash counts towards a quarantine."""
+    """The cause of an incident. Only a crash counts towards a quarantine."""
 
     CRASH = "crash"  # the collector's process ended by a fault, an exit or a standstill
     SUSPICION = "suspicion"  # a worker ended while it ran the collector; maybe killed from outside

@@ -21,7 +21,7 @@ _COUNTER = Kind.COUNTER
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a source can see of a target at the end of a poll."""
+    """The view of a target that a source gets at the end of a poll."""
 
     policy: Adaptive
     now_ms: int

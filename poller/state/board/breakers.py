@@ -95,7 +95,7 @@ class Breakers:
                 yield BoardTarget(target_id, spec.interval_ms, status, text, opening)
 
     def show(self, ids: Sequence[int], now_ms: int) -> dict[int, BoardTarget]:
-        """These targets with their breakers, without targets that are not on the board."""
+        """Return these targets with their breakers, without targets that are not on the board."""
         targets: dict[int, BoardTarget] = {}
         for chunk in batched(ids, _CHUNK):
             for target in self._read(chunk, now_ms):

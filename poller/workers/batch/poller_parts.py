@@ -1,4 +1,4 @@
-"""What all batches of a worker process share, and how it is made."""
+"""The parts that all batches of a worker process share, and how they are made."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from poller.workers.results.writers import Writers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerParts:
-    """What all batches of a worker process share."""
+    """Parts that all batches of a worker process share."""
 
     runner: str
     services: Services

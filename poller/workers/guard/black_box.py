@@ -62,7 +62,7 @@ class RunningBatch:
 
 @dataclass(frozen=True, slots=True)
 class CrashRecord:
-    """What the black box of a dead process holds.
+    """The contents of the black box of a dead process.
 
     With a `fault` the running code ended the process; without one, the process may have been
     killed. `releases` names the distribution of each collector: the reader may have others.

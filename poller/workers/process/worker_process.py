@@ -40,7 +40,7 @@ FORCE_S = 10.0
 
 @dataclass(slots=True)
 class ProcessState:
-    """What this process is, and how far its end has come."""
+    """The role of this process and the progress of its end."""
 
     pid: int = field(default_factory=os.getpid)
     owns_process: bool = False  # False: a test runs a worker in one of its threads

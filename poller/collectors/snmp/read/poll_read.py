@@ -30,7 +30,7 @@ _SIGNALS = Part("signals")
 
 @dataclass(slots=True)
 class TargetMemory:
-    """What a worker keeps of an SNMP target between its polls."""
+    """The state of an SNMP target that a worker keeps between its polls."""
 
     #: The modules that everything below was learned with.
     module_set: ModuleSet
