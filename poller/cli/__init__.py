@@ -1,1 +1,1 @@
-"""The `poller` command: `main` is the way in, one module per noun, imported when it is used."""
+"""The `poller` command. `main` is the entry; a command's module is imported when it is used."""
