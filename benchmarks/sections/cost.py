@@ -106,13 +106,23 @@ def _platform(
 
 
 def _verify(stage: Stage, other: exporter.Exporter, device: SimDevice, interval_s: float) -> int:
-    """Compare stored readings with a scrape between them. Returns the number of variables."""
+    """Compare stored readings with a scrape between them. Returns the number of variables.
+
+    A poll that ran beside the scrape may have read a counter before it: the second poll has not.
+    """
     before = _latest(stage, device)
     scraped, variables = other.scrape(device.address)
-    within_s = cluster.PATIENCE_S + 2 * interval_s
-    cluster.until("comparing", 1, lambda: _latest(stage, device).at_ms > before.at_ms, within_s)
-    equal.same_values("the exporter", scraped, before.readings, _latest(stage, device).readings)
+    beside = _next(stage, device, after=_latest(stage, device), interval_s=interval_s)
+    after = _next(stage, device, after=beside, interval_s=interval_s)
+    equal.same_values("the exporter", scraped, before.readings, after.readings)
     return variables
+
+
+def _next(stage: Stage, device: SimDevice, after: Stored, interval_s: float) -> Stored:
+    """Wait for the next stored poll of the device, and return it."""
+    within_s = cluster.PATIENCE_S + 2 * interval_s
+    cluster.until("comparing", 1, lambda: _latest(stage, device).at_ms > after.at_ms, within_s)
+    return _latest(stage, device)
 
 
 def _latest(stage: Stage, device: SimDevice) -> Stored:
