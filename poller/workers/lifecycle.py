@@ -1,6 +1,7 @@
 """Start and end of a worker process: the handlers of Celery's signals.
 
-Celery imports it with the tasks.
+Celery imports it with the tasks. Celery logs an exception of a handler and goes on; a handler of
+the start therefore ends the process instead (`_whole_or_ended`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 from celery.signals import (
@@ -30,14 +34,51 @@ from poller.observability import logs
 from poller.state.cluster import worker_queues
 from poller.workers.guard import consumer_watchdog, loop_watchdog
 from poller.workers.guard.consumer_watchdog import ConsumerWatchdog, StallEvents
-from poller.workers.process import handback, pool_choice, process_limits, worker_process
+from poller.workers.process import (
+    database_wait,
+    handback,
+    pool_choice,
+    process_limits,
+    worker_process,
+)
 from poller.workers.process.prefork_children import PreforkChildren
 from poller.workers.process.subscriptions import subscribed_queues
 
 log = logs.get(__name__)
 
+#: The pause before a process ends that cannot be set up: a pool starts the next child at once.
+END_PAUSE_S = 1.0
+
+
+def _whole_or_ended(start: Callable[..., None]) -> Callable[..., None]:
+    """End the process if a handler of its start fails, so that none runs half set up."""
+
+    @wraps(start)
+    def whole(**arguments: Any) -> None:
+        try:
+            start(**arguments)
+        except errors.ConfigError as error:
+            hint = f"\n  try: {error.hint}" if error.hint else ""
+            sys.stderr.write(f"error[{error.code}]: {error}{hint}\n")
+            _end(os.EX_CONFIG)  # with this code a supervisor knows that a restart does not help
+        except errors.StoreError as error:
+            log.error("worker_not_started", error=str(error))
+            _end(os.EX_TEMPFAIL)
+        except Exception:  # door: Celery's signal, which would go on without this set-up
+            log.exception("worker_not_started")
+            _end(os.EX_SOFTWARE)
+
+    return whole
+
+
+def _end(exit_code: int) -> None:
+    if worker_process.state.is_child:
+        time.sleep(END_PAUSE_S)
+    raise SystemExit(exit_code) from None
+
 
 @worker_init.connect
+@_whole_or_ended
 def _start_up(sender: Any, **_: Any) -> None:
     """Check options, limits, database and sinks before the first message, and fail by name."""
     services = bootstrap.services()
@@ -45,13 +86,7 @@ def _start_up(sender: Any, **_: Any) -> None:
     state = worker_process.state
     state.owns_process = threading.current_thread() is threading.main_thread()
     _write_faults_to_stderr()
-    try:
-        _configure(sender, services)
-    except errors.ConfigError as error:
-        hint = f"\n  try: {error.hint}" if error.hint else ""
-        sys.stderr.write(f"error[{error.code}]: {error}{hint}\n")
-        # With this code a supervisor knows that a restart does not help.
-        raise SystemExit(os.EX_CONFIG) from None
+    _configure(sender, services)
     if state.owns_process:
         # Celery sends no signal at the end of a cold shutdown.
         atexit.register(worker_process.leave, sender.hostname)
@@ -60,14 +95,12 @@ def _start_up(sender: Any, **_: Any) -> None:
 
 def _configure(worker: Any, services: Services) -> None:
     """Set up the worker. Raises ConfigError."""
-    from poller.db import migrate
-
     pool_choice.configure(worker)
 
     batches = pool_choice.batches_per_process(worker)
     file_limit = process_limits.raise_file_limit()
     process_limits.check_file_limit(batches, services.settings.batch_size, file_limit)
-    migrate.check(services.engine)
+    database_wait.wait_for_database(services.engine)
 
     if pool_choice.is_prefork(worker.pool_cls):
         worker_process.state.children = PreforkChildren(pool_choice.max_slots(worker))
@@ -94,6 +127,7 @@ def _write_faults_to_stderr() -> None:
 
 
 @worker_process_init.connect
+@_whole_or_ended
 def _after_fork(sender: str, **_: Any) -> None:
     """Set up a prefork child. The solo pool sends this signal, too, without a fork."""
     state = worker_process.state
@@ -108,6 +142,7 @@ def _close_child(sender: str, **_: Any) -> None:
 
 
 @worker_ready.connect
+@_whole_or_ended
 def _on_ready(sender: Any, **_: Any) -> None:
     """Write the spool of dead workers before the first poll, and watch the consumer."""
     worker_process.poller(sender.hostname).writers.start()

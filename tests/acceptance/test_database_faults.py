@@ -21,7 +21,8 @@ from poller.db import engine as sql
 from poller.db.inventory import devices
 from poller.db.tables import readings, runs
 from poller.domain.inventory.draft import DeviceDraft
-from tests.acceptance.cluster import Cluster, soon, target
+from poller.state.cluster import worker_registry
+from tests.acceptance.cluster import Cluster, Program, soon, target
 from tests.acceptance.postgres import Postgres
 from tests.acceptance.proxy import Proxy
 
@@ -41,6 +42,8 @@ class OnPostgres:
     cluster: Cluster
     beat: Proxy
     worker: Proxy
+    starting: Proxy  # for a worker that a test starts
+    starting_url: str
 
     def heal(self) -> None:
         self.beat.heal()
@@ -70,7 +73,7 @@ def on_postgres(
     """
     parts = urlsplit(database_url)
     assert parts.port is not None
-    networks = Proxy(parts.port), Proxy(parts.port)
+    networks = Proxy(parts.port), Proxy(parts.port), Proxy(parts.port)
     urls = [
         parts._replace(netloc=f"postgres@127.0.0.1:{network.port}").geturl() for network in networks
     ]
@@ -80,7 +83,7 @@ def on_postgres(
         cluster.start_beat(POLLER_DATABASE_URL=urls[0], POLLER_RECONCILE_S="1")
         cluster.start_worker(POLLER_DATABASE_URL=urls[1])
         cluster.all_polled(0, 30)
-        yield OnPostgres(cluster, *networks)
+        yield OnPostgres(cluster, *networks, urls[2])
     for network in networks:
         network.close()
 
@@ -188,6 +191,42 @@ def test_a_database_that_is_silent_stops_no_beat(on_postgres: OnPostgres) -> Non
         check_polling(on_postgres.cluster, 4)
     finally:
         on_postgres.heal()
+
+
+def test_workers_that_start_without_a_database_wait_and_come_up_whole(
+    on_postgres: OnPostgres,
+) -> None:
+    """With each pool a worker says what it waits for; afterwards its heartbeat counts its polls,
+    also those of prefork children, and SIGTERM stops it in order.
+    """
+    cluster = on_postgres.cluster
+    on_postgres.starting.refuse()
+    env = {"POLLER_DATABASE_URL": on_postgres.starting_url}
+    workers = [
+        cluster.start_worker("-P", pool, "-c", "2", **env)
+        for pool in ("threads", "prefork", "solo")
+    ]
+    try:
+        for worker in workers:
+            soon(lambda w=worker: "database_awaited" in w.text(), 20, "it says that it waits")
+        on_postgres.starting.heal()
+        for worker in workers:
+            soon(lambda w=worker: polls_of(cluster, w), 20, f"{worker.name} counts its polls")
+            worker.terminate()
+        for worker in workers:
+            assert worker.wait(20) == 0
+            assert "Signal handler" not in worker.text()
+            assert not polls_of(cluster, worker), "it left the registry"
+    finally:
+        for worker in workers:
+            worker.kill()
+            cluster.workers.remove(worker)
+
+
+def polls_of(cluster: Cluster, worker: Program) -> int:
+    """Return the polls in the heartbeat of a worker; 0 for one that is not registered."""
+    workers = worker_registry.registered(cluster.services.redis, cluster.services.keys)
+    return sum(entry.polls for entry in workers if entry.name == worker.name)
 
 
 def test_a_locked_file_stops_no_polling(tmp_path: Path) -> None:
