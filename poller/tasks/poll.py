@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from poller import bootstrap
+from poller import bootstrap, errors
 from poller.app import app
 from poller.domain.scheduling import affinity
 from poller.settings import policies
+from poller.tasks import store_failures
 
 if TYPE_CHECKING:
     from poller.workers.batch.worker_poller import Poller
@@ -23,6 +24,7 @@ class TryAgain(Exception):
     name="poller.poll",
     bind=True,
     ignore_result=True,
+    throws=(errors.StoreError,),
     autoretry_for=(TryAgain,),
     max_retries=_limits.tries,
     retry_backoff=int(_limits.base_s),
@@ -33,7 +35,8 @@ class TryAgain(Exception):
 )
 def poll(self: Any, token: str, ids: list[int], attempt: int = 0) -> None:
     """Poll the targets `ids`, which were claimed under `token`."""
-    failed = _poller(self.request.hostname).poll(token, ids, attempt)
+    with store_failures.recorded(self.name):
+        failed = _poller(self.request.hostname).poll(token, ids, attempt)
     if failed:
         _route_retry(self.request)
         self.request.args, self.request.kwargs = (token, failed, attempt + 1), {}

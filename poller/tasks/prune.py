@@ -5,25 +5,27 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 
-from poller import bootstrap
+from poller import bootstrap, errors
 from poller.app import app
 from poller.db.record import retention
 from poller.db.record.retention import Ages
 from poller.observability import logs
 from poller.settings import Settings
+from poller.tasks import store_failures
 
 log = logs.get(__name__)
 
 _DAY_MS = 86_400_000
 
 
-@app.task(name="poller.prune", ignore_result=True)
+@app.task(name="poller.prune", ignore_result=True, throws=(errors.StoreError,))
 def prune() -> None:
     """Delete a bounded number of rows; the next run deletes the others."""
     services = bootstrap.services()
     now_ms = time.time_ns() // 1_000_000
 
-    pruned = retention.prune(services.engine, now_ms, ages(services.settings))
+    with store_failures.recorded("poller.prune"):
+        pruned = retention.prune(services.engine, now_ms, ages(services.settings))
 
     counts = asdict(pruned)
     if any(counts.values()):

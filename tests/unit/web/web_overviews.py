@@ -106,6 +106,7 @@ HEALTHY = Overview(
         "samples": 3_072_658_080,
         "missed_slots": 17,
         "worker_stalls": 2,
+        "store_failures": 81,
         "retries": 801,
         "breaker_opened": 412,
         "breaker_closed": 383,
