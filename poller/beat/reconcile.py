@@ -12,6 +12,7 @@ from itertools import chain
 from sqlalchemy.engine import Engine
 
 from poller.db.inventory import inventory_feed
+from poller.db.inventory.inventory_feed import Changes
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
@@ -46,10 +47,16 @@ def reconcile(board: Board, engine: Engine, leader: str, now_ms: int) -> Reconci
 
     if board_version is None:
         return Reconciled(changed=True, event=_rebuild(board, engine, leader, "*", now_ms))
+
+    since = str(board_version)
     if inventory_version < board_version:
-        since = str(board_version)
         return Reconciled(changed=True, event=_rebuild(board, engine, leader, since, now_ms))
-    _apply_changes(board, engine, leader, board_version, now_ms)
+
+    changes = inventory_feed.changes_since(engine, board_version)
+    if not changes.is_complete:
+        # A board of an old backup: removals since then are pruned.
+        return Reconciled(changed=True, event=_rebuild(board, engine, leader, since, now_ms))
+    _apply_changes(board, changes, leader, since, now_ms)
     return Reconciled(changed=True)
 
 
@@ -71,15 +78,14 @@ def _rebuild(board: Board, engine: Engine, leader: str, since: str, now_ms: int)
     )
 
 
-def _apply_changes(board: Board, engine: Engine, leader: str, since: int, now_ms: int) -> None:
-    changes = inventory_feed.changes_since(engine, since)
+def _apply_changes(board: Board, changes: Changes, leader: str, since: str, now_ms: int) -> None:
     if len(changes.specs) <= POLL_AT_ONCE:
         specs: Iterable[Change] = [(spec, now_ms) for spec in changes.specs]
     else:
         specs = _at_next_slots(changes.specs, now_ms)
 
     board_changes: Iterable[Change] = chain(_removals(changes.removed), specs)
-    placed = board.place(leader, board_changes, changes.version, str(since))
+    placed = board.place(leader, board_changes, changes.version, since)
     log.info("inventory_reconciled", version=changes.version, **placed._asdict())
 
 

@@ -63,6 +63,9 @@ class SessionHosts:
         read_all = not same_collectors or version < self._version
         since = 0 if read_all else self._version
         changes = inventory_feed.hosts_since(engine, collectors, since)
+        if since and not changes.is_complete:
+            read_all = True
+            changes = inventory_feed.hosts_since(engine, collectors, 0)
         addresses = {target_id: sys.intern(address) for target_id, address in changes.hosts}
         if read_all:
             self._addresses = addresses

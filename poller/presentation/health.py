@@ -82,6 +82,8 @@ def judge(overview: Overview) -> Health:
         sentences += _shortages(overview)
     sentences += _unserved_queues(overview)
     sentences += _unwritten_results(overview)
+    if overview.prune_refused:
+        sentences.append(_Sentence(Tone.LATE, f"Old rows are kept: {overview.prune_refused}."))
 
     tones = {sentence.tone for sentence in sentences}
     worst = next(tone for tone in _WORST_FIRST if tone in tones)

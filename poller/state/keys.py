@@ -30,6 +30,7 @@
 | `errors`         | list    | the newest failures, as JSON; bounded                            |
 | `events`         | stream  | events, see domain/record/event_kinds.py; bounded                |
 | `recorded`       | string  | id of the last entry of `events` that is in SQL                  |
+| `prune`          | hash    | `reason` and `text` of old rows that the last pass did not prune |
 | `own`            | set     | queues `<queue>~<worker>` that batches were published to         |
 | `attending`      | hash    | worker name#instance -> its start in ms, once published          |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
@@ -60,7 +61,7 @@ _TYPES = {
     "set": ("released", "queues", "own"),
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
-        *("leader", "workers", "attending", "doubts", "dark", "totals"),
+        *("leader", "workers", "attending", "doubts", "dark", "totals", "prune"),
     ),
     "string": ("outbox", "epoch", "recorded", "lock"),
     "list": ("errors",),

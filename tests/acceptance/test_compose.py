@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -186,7 +187,9 @@ def test_the_commands_of_the_file_make_a_cluster_that_polls(
     migrate = cluster.start("migrate")
     assert migrate.wait(timeout=60) == 0
     engine = sql.create((cluster.secrets / "database_url").read_text())
-    run_ledger.write(engine, [run_ledger.Run(1, 1_000, Result.OK)])  # of 1970
+    today_ms = time.time_ns() // 1_000_000
+    days = [1_000, *range(today_ms - 8 * 86_400_000, today_ms, 86_400_000)]  # 1970, and a week
+    run_ledger.write(engine, [run_ledger.Run(1, day_ms, Result.OK) for day_ms in days])
     beats = [cluster.start("beat"), cluster.start("beat")]
     for service in ("worker", "web", "flower"):
         cluster.start(service)

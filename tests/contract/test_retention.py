@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from poller.db import tables
+from poller.db import database_clock, tables
+from poller.db.inventory import inventory_feed
 from poller.db.record import event_rows, retention, run_ledger, stored_readings
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import Reading, ReadingSet
@@ -31,6 +34,15 @@ def store(engine: Engine, days_ago: float, name: str = "m") -> None:
     stored_readings.Writer(engine).write([stored_readings.Stored(1, at_ms, shape)], at_ms)
 
 
+def event(days_ago: int) -> Event:
+    return Event(NOW - days_ago * DAY, Kind.CLOCK_MOVED, f"{days_ago} days ago")
+
+
+def prove_a_week(engine: Engine) -> None:
+    """Store a run a day: the runs show that the clock is right, and none is old."""
+    run_ledger.write(engine, [Run(99, NOW - day * DAY, Result.OK) for day in range(1, 9)])
+
+
 def count(engine: Engine, table: sa.Table) -> int:
     with engine.connect() as conn:
         return int(conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
@@ -38,11 +50,12 @@ def count(engine: Engine, table: sa.Table) -> int:
 
 def test_rows_older_than_their_retention_are_removed(engine: Engine) -> None:
     """Runs and readings have separate retention times; a second pass removes nothing."""
+    prove_a_week(engine)
     for days in (0.5, 3, 8, 40):
         store(engine, days)
     done = prune(engine)
     assert (done.runs, done.readings) == (1, 2)
-    assert (count(engine, tables.runs), count(engine, tables.readings)) == (3, 2)
+    assert (count(engine, tables.runs), count(engine, tables.readings)) == (3 + 8, 2)
     assert (
         stored_readings.latest(engine, [1]) == {}
     )  # target 1 is in no inventory, but its rows are still there
@@ -51,6 +64,7 @@ def test_rows_older_than_their_retention_are_removed(engine: Engine) -> None:
 
 def test_a_shape_is_removed_after_its_last_reading(engine: Engine) -> None:
     """A shape stays while a reading refers to it."""
+    prove_a_week(engine)
     store(engine, 40, "old")
     store(engine, 1, "young")
     assert prune(engine).shapes == 1
@@ -61,6 +75,7 @@ def test_a_shape_is_removed_after_its_last_reading(engine: Engine) -> None:
 
 def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
     """Failed and refused runs stay longer than good runs."""
+    event_rows.record(engine, [(f"{day}-0", event(day)) for day in range(9)])
     outcomes = (Result.OK, Result.PARTIAL, Result.FAILED, Result.REFUSED)
     days = (10, 40, 100)
     run_ledger.write(
@@ -82,8 +97,9 @@ def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
 
 def test_events_have_a_separate_retention(engine: Engine) -> None:
     """The retention of events is neither that of runs nor that of readings."""
-    happened = [Event(NOW - day * DAY, Kind.CLOCK_MOVED, f"{day} days ago") for day in (10, 59, 61)]
-    event_rows.record(engine, [(f"{event.at_ms}-0", event) for event in happened])
+    prove_a_week(engine)
+    happened = [event(day) for day in (10, 59, 61)]
+    event_rows.record(engine, [(f"{each.at_ms}-0", each) for each in happened])
     assert prune(engine).events == 1
     assert [event.message for event in event_rows.recent(engine, EventFilter(), 10)] == [
         "10 days ago",
@@ -95,10 +111,11 @@ def test_a_pass_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> N
     """A pass removes a limited number of rows and pauses between steps; the next pass continues."""
     monkeypatch.setattr(retention, "CHUNK", 10)
     monkeypatch.setattr(retention, "ROWS", 30)
+    prove_a_week(engine)
     run_ledger.write(engine, [Run(i, 1000, Result.OK) for i in range(1, 101)])
     rests: list[float] = []
     assert retention.prune(engine, NOW, AGES, sleep=rests.append).runs == 30
-    assert (count(engine, tables.runs), len(rests)) == (70, 3)
+    assert (count(engine, tables.runs), len(rests)) == (70 + 8, 3)
     assert all(rest > 0 for rest in rests)
     assert prune(engine).runs == 30
 
@@ -106,6 +123,73 @@ def test_a_pass_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_pass_that_takes_too_long_stops(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass stops at its time limit, and the next pass removes the rest."""
     monkeypatch.setattr(retention, "SECONDS", 0.0)
+    prove_a_week(engine)
     run_ledger.write(engine, [Run(1, 1000, Result.OK)])
     assert prune(engine) == retention.Pruned()
-    assert count(engine, tables.runs) == 1
+    assert count(engine, tables.runs) == 1 + 8
+
+
+@pytest.mark.parametrize("polls_after", [0, 1, 2])
+def test_a_clock_that_is_100_days_ahead_removes_nothing(engine: Engine, polls_after: int) -> None:
+    """Neither before the first poll by the wrong clock nor after some days of polls."""
+    for day in range(4):
+        store(engine, day)
+    for day in range(polls_after):
+        store(engine, day - 100)
+    late_ms = NOW + 100 * DAY
+    done = retention.prune(engine, late_ms, AGES, sleep=lambda _: None)
+    assert done == retention.Pruned(kept_before=done.kept_before)
+    assert done.kept_before is not None
+    assert done.kept_before.since_ms == NOW
+    assert count(engine, tables.runs) == count(engine, tables.readings) == 4 + polls_after
+
+
+def test_rows_of_an_installation_that_was_off_age_again_after_a_week(engine: Engine) -> None:
+    """A week of new rows shows that the clock is right; the old rows are then removed."""
+    for day in range(100, 106):
+        store(engine, day)
+    for day in range(1, 9):
+        store(engine, day)
+    done = prune(engine)
+    assert (done.runs, done.readings, done.kept_before) == (6, 7, None)
+    assert count(engine, tables.runs) == 8
+
+
+def test_rows_from_before_a_gap_are_removed_as_new_ones_come(engine: Engine) -> None:
+    """A gap only stops the clock: rows from before it age with the new ones, and stay bounded."""
+    for day in range(100, 107):
+        store(engine, day)
+    for day in range(4):
+        store(engine, day)
+    done = prune(engine)
+    assert done.kept_before is not None
+    assert (done.runs, done.readings) == (0, 4)
+
+
+def test_a_short_gap_is_not_reported(engine: Engine) -> None:
+    """A long weekend off removes some readings, but no kind of row as a whole."""
+    for day in (*range(5, 12), 0, 1):
+        store(engine, day)
+    done = prune(engine)
+    assert done.kept_before is None
+    assert done.readings > 0
+
+
+def test_pruned_removals_are_marked_for_a_board_that_lacks_them(engine: Engine) -> None:
+    """A second pass has nothing to do; the mark is no target."""
+    with inventory_feed.change(engine) as change:
+        rows = [{"target_id": number, "version": change.version} for number in (1, 2, 3)]
+        change.conn.execute(sa.insert(tables.removed_targets), rows)
+    assert retention.prune_removals(engine, change.version - 1) == 0
+    assert inventory_feed.changes_since(engine, 0).removed == [1, 2, 3]
+    assert retention.prune_removals(engine, change.version) == 3
+    assert retention.prune_removals(engine, change.version) == 0
+    old = inventory_feed.changes_since(engine, change.version - 1)
+    assert (old.removed, old.is_complete) == ([], False)
+    assert inventory_feed.changes_since(engine, change.version).is_complete
+    assert not inventory_feed.hosts_since(engine, ["snmp"], change.version - 1).is_complete
+
+
+def test_the_clock_of_the_database_is_read_in_milliseconds(engine: Engine) -> None:
+    """The servers of this test run on this host."""
+    assert abs(database_clock.now_ms(engine) - time.time() * 1000) < 5_000

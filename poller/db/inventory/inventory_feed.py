@@ -34,16 +34,24 @@ AnyRow = Row[*tuple[Any, ...]]
 #: A wake-up for the scheduler, called with the new version after a commit. It may fail.
 Notify = Callable[[int], None]
 
+#: The target id of the row of `removed_targets` that has the newest pruned version.
+PRUNED_MARK = 0
+
 _ROWS_PER_FETCH = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Targets changed and removed after a given version, up to and including `version`."""
+    """Targets changed and removed after a given version, up to and including `version`.
+
+    Removals are pruned once the board has them. If some are missing here, `is_complete` is False
+    and the reader must read the whole fleet.
+    """
 
     version: int
     specs: list[TargetSpec]
     removed: list[int]
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class HostChanges:
     version: int
     hosts: list[tuple[int, str]]  # target and address
     removed: list[int]
+    is_complete: bool = True
 
 
 class Sealed(NamedTuple):
@@ -124,11 +133,30 @@ def changes_since(engine: Engine, since: int) -> Changes:
         if now == since:
             return Changes(now, [], [])
         specs = [_spec(row) for row in conn.execute(_CHANGED, {"since": since})]
-        return Changes(now, specs, _removed_since(conn, since))
+        removed, is_complete = _removed_since(conn, since)
+        return Changes(now, specs, removed, is_complete)
 
 
-def _removed_since(conn: Connection, since: int) -> list[int]:
-    return list(conn.execute(_REMOVED, {"since": since}).scalars())
+def _removed_since(conn: Connection, since: int) -> tuple[list[int], bool]:
+    """Return the targets removed after version `since`, and whether these are all."""
+    removed = list(conn.execute(_REMOVED, {"since": since}).scalars())
+    if PRUNED_MARK not in removed:
+        return removed, True
+    removed.remove(PRUNED_MARK)
+    return removed, False
+
+
+def mark_removals_pruned(conn: Connection, applied: int) -> bool:
+    """Remember that removals up to this version are pruned. Returns False if there are none."""
+    is_mark = removed_targets.c.target_id == PRUNED_MARK
+    old = sa.select(removed_targets.c.version).where(~is_mark, removed_targets.c.version <= applied)
+    newest = conn.execute(old.order_by(removed_targets.c.version.desc()).limit(1)).scalar()
+    if newest is None:
+        return False
+    conn.execute(sa.delete(removed_targets).where(is_mark))
+    mark = {"target_id": PRUNED_MARK, "version": newest}
+    conn.execute(sa.insert(removed_targets).values(mark))
+    return True
 
 
 @contextmanager
@@ -148,7 +176,8 @@ def hosts_since(engine: Engine, collectors: Collection[str], since: int) -> Host
         now = version_in(conn)
         rows = conn.execute(_HOSTS, {"collectors": list(collectors), "since": since})
         hosts = [(int(row.id), str(row.address)) for row in rows]
-        return HostChanges(now, hosts, _removed_since(conn, since))
+        removed, is_complete = _removed_since(conn, since)
+        return HostChanges(now, hosts, removed, is_complete)
 
 
 def poll_targets(engine: Engine, ids: Iterable[int]) -> dict[int, PollTarget]:

@@ -40,6 +40,7 @@ class Kind(enum.StrEnum):
     BOARD_REBUILT = "board_rebuilt"
     BOARD_REPAIRED = "board_repaired"
     CLOCK_MOVED = "clock_moved"
+    PRUNE_REFUSED = "prune_refused"
     TRAP_RECEIVED = "trap_received"
 
     @property
@@ -60,6 +61,7 @@ _BAD = frozenset(
         Kind.COLLECTOR_QUARANTINED,
         Kind.BOARD_REPAIRED,
         Kind.CLOCK_MOVED,
+        Kind.PRUNE_REFUSED,
     )
 )
 

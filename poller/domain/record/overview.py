@@ -140,6 +140,7 @@ class Overview:
     breakers_open: int = 0  # because of failures
     opened_by_hand: int = 0
     dead_letters: Mapping[str, int] = field(default_factory=dict)  # targets by reason
+    prune_refused: str = ""  # why the last pass kept rows past their retention
 
     @property
     def labels(self) -> dict[str, str]:

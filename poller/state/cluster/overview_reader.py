@@ -18,6 +18,7 @@ from poller.domain.scheduling import affinity, capacity
 from poller.state.board import failing_targets
 from poller.state.cluster import (
     event_stream,
+    prune_notice,
     site_windows,
     stats_slices,
     worker_queues,
@@ -63,6 +64,7 @@ class _Replies:
     standbys: int
     errors: Sequence[str]
     events: Any
+    prune_refused: str
     queues: Mapping[str, _QueueSizes]
     slices: Sequence[Slice]  # oldest first; the last one is not complete
 
@@ -121,6 +123,7 @@ def read(client: Redis, keys: Keys) -> Overview:
         breakers_open=statuses.breakers_open,
         opened_by_hand=replies.opened,
         dead_letters=statuses.dead_letters,
+        prune_refused=replies.prune_refused,
     )
 
 
@@ -136,6 +139,7 @@ def _add_commands(pipe: Pipeline, keys: Keys, now_ms: int, queues: Sequence[str]
     pipe.zcount(keys.standbys, now_ms - STANDBY_SEEN_MS, "+inf")
     pipe.lrange(keys.errors, 0, ERRORS - 1)
     pipe.xrevrange(keys.events, count=EVENTS)
+    pipe.hget(keys.prune, prune_notice.TEXT)
     for queue in queues:
         for place in (keys.due(queue), keys.urgent(queue)):
             pipe.zcard(place)
@@ -155,7 +159,7 @@ def _fetch(client: Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> _Re
     pipe = client.pipeline(transaction=False)
     _add_commands(pipe, keys, now_ms, queues)
     counts, in_flight, parked, opened, held, totals, leader, locked, *rest = pipe.execute()
-    standbys, errors, events, *rest = rest
+    standbys, errors, events, prune_refused, *rest = rest
 
     slices = rest[-SLICES:]
     rows = batched(rest[:-SLICES], len(_QueueSizes._fields))
@@ -171,6 +175,7 @@ def _fetch(client: Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> _Re
         standbys=standbys,
         errors=errors,
         events=events,
+        prune_refused=prune_refused or "",
         queues=dict(zip(queues, sizes, strict=True)),
         slices=slices,
     )

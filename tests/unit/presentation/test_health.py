@@ -213,3 +213,11 @@ def test_dark_sites_are_one_sentence() -> None:
         "Sites west, east are dark: 1,997 targets wait while a few canaries are polled."
         in verdict.text
     )
+
+
+def test_rows_that_were_not_pruned_are_mentioned() -> None:
+    """The fleet is polled as before, but the operator must look at a clock."""
+    reason = "the clock of the database is 100 d ahead of that of Redis"
+    verdict = health.judge(dataclasses.replace(fleet.HEALTHY, prune_refused=reason))
+    assert verdict.tone is Tone.LATE
+    assert verdict.text.endswith(f"Old rows are kept: {reason}.")
