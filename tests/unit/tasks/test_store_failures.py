@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from poller import bootstrap, errors
-from poller.db.record import retention
+from poller.db import database_clock
 from poller.tasks import poll as poll_module
 from poller.tasks import prune as prune_module
 from poller.tasks import store_failures
@@ -42,7 +42,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Board:
     services = SimpleNamespace(board=made, engine=None, settings=settings)
     monkeypatch.setattr(bootstrap, "services", lambda: services)
     monkeypatch.setattr(poll_module, "_poller", lambda _: SimpleNamespace(poll=fail))
-    monkeypatch.setattr(retention, "prune", fail)
+    monkeypatch.setattr(database_clock, "now_ms", fail)
     monkeypatch.setattr(store_failures, "_failures", store_failures.StoreFailures())
     return made
 
