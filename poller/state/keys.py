@@ -28,6 +28,7 @@
 | `dark`           | hash    | dark site -> its outage and canaries, as JSON                    |
 | `totals`         | hash    | the counters of `stats:<n>` since the board was made             |
 | `errors`         | list    | the newest failures, as JSON; bounded                            |
+| `set_aside`      | list    | queue entries that are no Celery messages, as JSON; bounded      |
 | `events`         | stream  | events, see domain/record/event_kinds.py; bounded                |
 | `recorded`       | string  | id of the last entry of `events` that is in SQL                  |
 | `prune`          | hash    | `reason` and `text` of old rows that the last pass did not prune |
@@ -64,7 +65,7 @@ _TYPES = {
         *("leader", "workers", "attending", "doubts", "dark", "totals", "prune"),
     ),
     "string": ("outbox", "epoch", "recorded", "lock"),
-    "list": ("errors",),
+    "list": ("errors", "set_aside"),
     "stream": ("events", "readings"),
 }
 _CHANNELS = ("wake", "domains")

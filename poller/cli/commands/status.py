@@ -188,6 +188,11 @@ def _processes(view: Overview) -> Iterator[str]:
         times = formatting.counted(stalls, "time")
         yield f"stalls     workers stood still {times}: poller events --kind worker_stalled"
 
+    refused = view.totals.get("queue_entries_refused")
+    if refused:
+        entries = formatting.counted(refused, "entry", "entries")
+        yield f"queues     {entries} set aside: poller events --kind queue_entry_refused"
+
     traps = view.totals.get("traps_received")
     if traps:
         yield f"traps      {formatting.exact(traps)} received: {_traps(view)}"

@@ -34,6 +34,7 @@ class Kind(enum.StrEnum):
     WORKER_LOST = "worker_lost"
     WORKER_LEFT = "worker_left"
     WORKER_STALLED = "worker_stalled"
+    QUEUE_ENTRY_REFUSED = "queue_entry_refused"
     COLLECTOR_ISOLATED = "collector_isolated"
     COLLECTOR_QUARANTINED = "collector_quarantined"
     COLLECTOR_RELEASED = "collector_released"
@@ -57,6 +58,7 @@ _BAD = frozenset(
         Kind.LEADERSHIP_LOST,
         Kind.WORKER_LOST,
         Kind.WORKER_STALLED,
+        Kind.QUEUE_ENTRY_REFUSED,
         Kind.COLLECTOR_ISOLATED,
         Kind.COLLECTOR_QUARANTINED,
         Kind.BOARD_REPAIRED,

@@ -30,6 +30,7 @@ _TOTALS = {
     "missed_slots": "Slots that passed without a poll.",
     "retries": "Polls that were retried before their next slot.",
     "worker_stalls": "Workers that stalled, and then recovered or were ended.",
+    "queue_entries_refused": "Queue entries that were no Celery messages and were set aside.",
     "store_failures": "Batches that were postponed because Redis or SQL failed.",
     "breaker_opened": "Breakers that opened after failures.",
     "breaker_closed": "Breakers that closed.",

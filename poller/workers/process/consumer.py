@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Mapping
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 from celery import bootsteps
 from celery.worker import consumer
 
-from poller.workers.process import worker_process
+from poller.workers.process import queue_channel, queue_entries, worker_process
 
 #: Seconds between attempts to reach a broker that is away. Celery's own pauses grow to 30 s.
 RECONNECT = {"interval_start": 0.5, "interval_step": 0.5, "interval_max": 2.0}
@@ -54,5 +55,20 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
 
     def ensure_connected(self, conn: Any) -> Any:
         """Connect with short pauses: otherwise the whole fleet waits after a broker restart."""
+        queue_channel.use(conn)
         conn.ensure_connection = partial(conn.ensure_connection, **RECONNECT)
         return super().ensure_connected(conn)
+
+    def on_unknown_task(self, body: Any, message: Any, exc: Exception) -> None:
+        """Set aside a message of a task that this worker does not have."""
+        self._refuse(message, "its task is unknown here")
+
+    def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
+        """Set aside a message whose headers Celery cannot use."""
+        self._refuse(message, f"Celery cannot use its headers ({type(exc).__name__})")
+
+    def _refuse(self, message: Any, reason: str) -> None:
+        queue = str((message.delivery_info or {}).get("routing_key") or "")
+        text = str({"headers": message.headers, "body": message.body})
+        queue_entries.refusals.refuse(queue, text, reason)
+        message.reject_log_error(logging.getLogger(__name__), self.connection_errors)

@@ -107,6 +107,7 @@ HEALTHY = Overview(
         "missed_slots": 17,
         "worker_stalls": 2,
         "store_failures": 81,
+        "queue_entries_refused": 3,
         "retries": 801,
         "breaker_opened": 412,
         "breaker_closed": 383,

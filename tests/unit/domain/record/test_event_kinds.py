@@ -101,6 +101,7 @@ def test_kinds_are_in_the_past_tense() -> None:
         "repaired",
         "moved",
         "stalled",
+        "refused",
         "isolated",
         "quarantined",
         "released",

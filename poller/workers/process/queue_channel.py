@@ -1,0 +1,74 @@
+"""kombu's channel to Redis, which refuses entries that are no Celery messages.
+
+kombu reads entries without a check; an exception there ends the consumer or the whole worker.
+"""
+
+from __future__ import annotations
+
+from queue import Empty
+from typing import Any
+
+from kombu.transport import redis as transport
+
+from poller.workers.process import queue_entries
+
+
+class Refused(Exception):
+    """Raised below kombu for an entry that was set aside."""
+
+
+class QueueChannel(transport.Channel):  # type: ignore[misc]
+    def _create_client(self, asynchronous: bool = False) -> Any:
+        client = super()._create_client(asynchronous)
+        client.set_response_callback("BRPOP", self._check_answer)
+        return client
+
+    def _check_answer(self, answer: Any, **_: Any) -> Any:
+        """Pass on the answer to BRPOP: a list and its entry, or nothing."""
+        if answer:
+            key, entry = answer
+            self._check(key.decode(errors="replace"), entry)
+        return answer
+
+    def _brpop_read(self, **options: Any) -> Any:
+        try:
+            return super()._brpop_read(**options)
+        except Refused:
+            raise Empty from None
+
+    def _get(self, queue: str) -> Any:
+        """Return the next message of a queue, the urgent ones first. Raises Empty."""
+        with self.conn_or_acquire() as client:
+            for priority in self.priority_steps:
+                key = self._q_for_pri(queue, priority)
+                while entry := client.rpop(key):
+                    reason = queue_entries.problem(entry)
+                    if not reason:
+                        return transport.loads(entry.decode())
+                    self._refuse(key, entry, reason)
+        raise Empty
+
+    def _deliver_fanout_message(self, message: Any, exchange: str) -> Any:
+        """Pass on a message of remote control."""
+        is_message = isinstance(message, dict) and isinstance(message.get("properties"), dict)
+        if not is_message or "delivery_tag" not in message["properties"]:
+            queue_entries.refusals.refuse(exchange, str(message), "it has no properties")
+            raise Empty
+        return super()._deliver_fanout_message(message, exchange)
+
+    def _check(self, key: str, entry: bytes) -> None:
+        reason = queue_entries.problem(entry)
+        if reason:
+            self._refuse(key, entry, reason)
+            raise Refused(reason)
+
+    def _refuse(self, key: str, entry: bytes, reason: str) -> None:
+        queue = key.rsplit(self.sep, 1)[0]
+        beginning = entry[: queue_entries.KEPT_CHARACTERS]
+        queue_entries.refusals.refuse(queue, beginning.decode(errors="replace"), reason)
+
+
+def use(connection: Any) -> None:
+    """Let a connection that is not open yet use this channel, if its broker is Redis."""
+    if isinstance(connection.transport, transport.Transport):
+        connection.transport.Channel = QueueChannel

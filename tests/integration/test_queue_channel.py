@@ -1,0 +1,88 @@
+"""A worker's channel to Redis sets entries aside that are no Celery messages, and goes on."""
+
+from __future__ import annotations
+
+import json
+from queue import Empty
+from typing import Any
+
+import pytest
+from kombu import Connection, Queue
+
+from poller.bootstrap import Services
+from poller.tasks.poll import poll
+from poller.workers.process import queue_channel, queue_entries
+from tests.unit.workers.process.test_queue_entries import REFUSED, message
+
+QUEUE = "poll.snmp"
+SECRET = "hunter2-long-enough"
+
+
+@pytest.fixture
+def connection(services: Services, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(queue_entries, "refusals", queue_entries.Refusals())
+    options = {**poll.app.conf.broker_transport_options, "polling_interval": 0.01}
+    with Connection(valkey_url, transport_options=options) as made:
+        queue_channel.use(made)
+        yield made
+
+
+def push(services: Services, *entries: bytes) -> None:
+    """Put entries into the list of urgent batches, the first in front."""
+    services.redis.lpush(QUEUE, *entries)
+
+
+def test_the_consumer_gets_the_message_behind_foreign_entries(
+    services: Services, connection: Any
+) -> None:
+    """Each foreign entry is counted; the list keeps the newest, and one event names the kind."""
+    push(services, *REFUSED.values(), message())
+    got: list[Any] = []
+    with connection.Consumer(Queue(QUEUE, no_declare=True), on_message=got.append, no_ack=True):
+        while not got:
+            connection.drain_events(timeout=10)
+
+    assert got[0].headers["task"] == poll.name
+    assert services.redis.hget(services.keys.totals, "queue_entries_refused") == str(len(REFUSED))
+    kept = [json.loads(text) for text in services.redis.lrange(services.keys.set_aside, 0, -1)]
+    assert len(kept) == len(REFUSED)
+    assert {entry["queue"] for entry in kept} == {QUEUE}
+    assert kept[-1]["entry"] == "not json"
+    assert max(len(entry["entry"]) for entry in kept) <= queue_entries.KEPT_CHARACTERS
+    kinds = [fields["kind"] for _, fields in services.redis.xrange(services.keys.events)]
+    assert kinds
+    assert set(kinds) == {"queue_entry_refused"}
+    assert len(kinds) <= queue_entries.LINES_PER_MINUTE
+
+
+def test_a_stopping_worker_finds_its_batches_behind_foreign_entries(
+    services: Services, connection: Any
+) -> None:
+    """`basic_get` is how batches are handed back."""
+    push(services, b"[]", message(), b"not json", message())
+    channel = connection.default_channel
+    found = [channel.basic_get(QUEUE, no_ack=True) for _ in range(3)]
+    assert [each is not None for each in found] == [True, True, False]
+    assert services.redis.llen(services.keys.set_aside) == 2
+
+
+def test_a_flood_of_foreign_entries_keeps_only_the_newest(
+    services: Services,
+) -> None:
+    """The list is bounded, and secrets of this process are masked."""
+    services.redactor.remember(SECRET)
+    refusals = queue_entries.Refusals()
+    for number in range(queue_entries.KEPT + 20):
+        refusals.refuse(QUEUE, f"{number} {SECRET}", "it is not JSON")
+    kept = services.redis.lrange(services.keys.set_aside, 0, -1)
+    assert len(kept) == queue_entries.KEPT
+    assert json.loads(kept[0])["entry"].startswith(f"{queue_entries.KEPT + 19} ")
+    assert not any(SECRET in text for text in kept)
+
+
+def test_a_foreign_message_of_remote_control_is_refused(connection: Any) -> None:
+    """Celery's broadcast channel takes messages of any program, too."""
+    channel = connection.default_channel
+    for foreign in (5, [1], {}, {"properties": {}}):
+        with pytest.raises(Empty):
+            channel._deliver_fanout_message(foreign, "celery.pidbox")
