@@ -106,5 +106,4 @@ def test_kinds_are_in_the_past_tense() -> None:
         "quarantined",
         "released",
         "received",
-        "refused",
     }
