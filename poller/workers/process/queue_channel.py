@@ -9,15 +9,20 @@ from queue import Empty
 from typing import Any
 
 from kombu.transport import redis as transport
+from kombu.utils import json
 
 from poller.workers.process import queue_entries
+
+# kombu has annotations only in part; these two have none.
+_Channel: Any = transport.Channel
+_loads: Any = json.loads
 
 
 class Refused(Exception):
     """Raised below kombu for an entry that was set aside."""
 
 
-class QueueChannel(transport.Channel):  # type: ignore[misc]
+class QueueChannel(_Channel):  # type: ignore[misc]
     def _create_client(self, asynchronous: bool = False) -> Any:
         client = super()._create_client(asynchronous)
         client.set_response_callback("BRPOP", self._check_answer)
@@ -44,7 +49,7 @@ class QueueChannel(transport.Channel):  # type: ignore[misc]
                 while entry := client.rpop(key):
                     reason = queue_entries.problem(entry)
                     if not reason:
-                        return transport.loads(entry.decode())
+                        return _loads(entry.decode())
                     self._refuse(key, entry, reason)
         raise Empty
 
