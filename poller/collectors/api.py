@@ -109,10 +109,15 @@ class PartFailed:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Yield this to report the requests of a poll: all that were sent, and the repeated ones."""
+    """Yield this to report the requests of a poll: all that were sent, and the repeated ones.
+
+    A collector that yields its readings some time after they arrived gives the instant of the last
+    answer, by the clock of the event loop. Otherwise readings arrive when they are yielded.
+    """
 
     sent: int
     retried: int = 0
+    answered_mono: float = 0.0
 
 
 Yielded = Reading | ReadingSet | PartFailed | Traffic

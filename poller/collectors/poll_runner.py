@@ -10,7 +10,7 @@ import asyncio
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from poller.collectors.api import Collector, Credential, PartFailed, Poll, Traff
 from poller.collectors.yielded_readings import NotAReading, TooManyReadings, YieldedReadings
 from poller.domain.failures import error_codes, outcome
 from poller.domain.failures.outcome import Outcome, Result
-from poller.domain.metrics.reading import ReadingSet
+from poller.domain.metrics.reading import Reading, ReadingSet
 
 #: Secrets shorter than this are ordinary words: masking them would garble every sentence.
 SHORTEST_SECRET = 6
@@ -34,6 +34,9 @@ ITEMS_PER_STEP = 64
 #: A poll that yields more items is a mistake, and none of its readings are used. A reading set
 #: counts as one item; `yielded_readings.MAX_SERIES` limits the series in reading sets.
 MAX_ITEMS = 50_000
+
+#: The items that carry readings: the others may come long after the last answer.
+_READINGS = (Reading, ReadingSet)
 
 #: Tasks of collectors that ignored their cancellation. The set keeps a reference to each, since
 #: the event loop holds only weak ones. The tasks are counted and never awaited.
@@ -90,6 +93,7 @@ class PollRunner:
     """
 
     __slots__ = (
+        "_answered_mono",
         "_collector",
         "_done",
         "_grace_s",
@@ -120,6 +124,7 @@ class PollRunner:
         self._done = False  # reported, or stopped by the caller
         self._on_done = on_done
         self._started = loop.time()
+        self._answered_mono = 0.0
         self._pid = os.getpid()
 
         deadline = poll.deadline
@@ -182,6 +187,8 @@ class PollRunner:
         await stream.aclose()
 
     async def _take(self, item: object) -> None:
+        if isinstance(item, _READINGS):
+            self._answered_mono = self._task.get_loop().time()
         if not isinstance(item, ReadingSet):
             self._yielded.take(item)
             return
@@ -242,11 +249,16 @@ class PollRunner:
             failures.append(PartFailed("", self._crash(broken)))
 
         traffic = self._yielded.traffic
+        answered_mono = self._answered_mono
+        if traffic is not None and traffic.answered_mono:
+            answered_mono = traffic.answered_mono
         if not failures:
-            return PollReport(Outcome(Result.OK, readings=readings), traffic=traffic)
+            good = Outcome(Result.OK, readings=readings, answered_mono=answered_mono)
+            return PollReport(good, traffic=traffic)
         credential = self._poll.credential
         clean = [PartFailed(each.part, _cleaned(each.error, credential)) for each in failures]
-        return PollReport(_failed_outcome(clean, readings), clean, traffic)
+        failed = replace(_failed_outcome(clean, readings), answered_mono=answered_mono)
+        return PollReport(failed, clean, traffic)
 
     def _elapsed_s(self) -> float:
         return self._task.get_loop().time() - self._started

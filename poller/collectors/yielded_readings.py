@@ -75,7 +75,7 @@ class YieldedReadings:
             _check_failure(item)
             self.failures.append(item)
         elif isinstance(item, Traffic):
-            _check_values((item.sent, item.retried))
+            _check_values((item.sent, item.retried, item.answered_mono))
             self.traffic = item
         else:
             raise NotAReading(

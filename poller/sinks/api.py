@@ -21,7 +21,7 @@ class Sample:
     """The readings of one poll."""
 
     target: PollTarget
-    at_ms: int
+    at_ms: int  # when the last answer of the poll arrived, by the clock of Redis
     readings: ReadingSet
 
 

@@ -51,7 +51,7 @@ class RouterOsCollector:
             if not reader.current:  # no session was open
                 raise
             reader.failures.append(api.PartFailed(reader.current, error))
-        yield api.Traffic(router_poll.sent)
+        yield api.Traffic(router_poll.sent, answered_mono=reader.answered_mono)
 
         standing = memory.standing_failures(router_poll.skipped, router_poll.now)
         failures = reader.failures + standing

@@ -83,6 +83,7 @@ class FamilyReader:
         self.tables: list[TableRows] = []
         self.failures: list[api.PartFailed] = []
         self.current = ""  # the family being read
+        self.answered_mono = 0.0  # instant of the last reply with rows, by the loop's clock
         self.router_replies = False  # the router answered a command without a refusal
         self._memory = memory
         self._selected = selected
@@ -132,6 +133,7 @@ class FamilyReader:
             self.failures.append(api.PartFailed(family.name, _with_policies(error, family)))
             return
 
+        self.answered_mono = asyncio.get_running_loop().time()
         if family is RESOURCE and rows:
             self._memory.record_resource(rows[0])
         for table in menu.tables:

@@ -86,7 +86,7 @@ class SnmpCollector:
             period = change_detection.refresh_period(now, options.refresh, poll.target_id)
             items, complete = await poll_read.read(walkers, _modules(options), memory, now, period)
             memory.slow = walkers.is_slow
-            items.append(api.Traffic(walkers.sent, walkers.retried))
+            items.append(api.Traffic(walkers.sent, walkers.retried, walkers.answered_mono))
             return items
         except api.DeviceError as error:
             raise poll_read.without_frames(error) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from poller import errors
 from poller.domain.failures import error_codes
@@ -33,6 +33,8 @@ class Outcome:
     error_code: str = ""
     message: str = ""
     readings: ReadingSet | None = None
+    #: When the last of the readings arrived, by the clock of the event loop; 0 is unknown.
+    answered_mono: float = field(default=0.0, compare=False)
 
     @property
     def good(self) -> bool:

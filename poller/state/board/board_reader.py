@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from redis import Redis
 from poller.domain.batched import batched
 from poller.domain.record import target_status
 from poller.state.board import record_formats
+from poller.state.board.board_clock import BoardClock
 from poller.state.board.board_values import Check, Sizes, Waiting
 from poller.state.board.lua_scripts import Scripts
 from poller.state.keys import Keys
@@ -26,14 +28,18 @@ class BoardReader:
         self.redis = client
         self.keys = keys
         self.scripts = Scripts(client, keys)
+        self.clock = BoardClock()
 
     def now_ms(self) -> int:
         """The server's clock, which is the clock of the whole cluster."""
+        sent_mono = time.monotonic()
         with store_errors(self.redis):
             seconds, micros = self.redis.time()
 
         whole_ms = int(seconds) * 1000
-        return whole_ms + int(micros) // 1000
+        now_ms = whole_ms + int(micros) // 1000
+        self.clock.record(now_ms, sent_mono, time.monotonic())
+        return now_ms
 
     def clock_ms(self) -> int:
         """The latest instant at which a leader claimed; 0 before the first claim."""

@@ -75,11 +75,16 @@ class Start:
     overdue: int  # targets of this queue that are overdue
     targets: Sequence[Started]  # one for each requested id
     read_mono: float  # instant of the reply by this process's monotonic clock
+    offset_ms: float  # from this process's monotonic clock to the board's clock
 
     @property
     def believed_ms(self) -> int:
         """The current instant of the board's clock, unless an operator set that clock meanwhile."""
-        return self.now_ms + round((time.monotonic() - self.read_mono) * 1000)
+        return self.at_ms(time.monotonic())
+
+    def at_ms(self, mono: float) -> int:
+        """An instant of this process's monotonic clock, by the board's clock."""
+        return round(mono * 1000 + self.offset_ms)
 
 
 class Place(enum.StrEnum):

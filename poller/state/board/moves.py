@@ -133,9 +133,10 @@ class Board(BoardReader):
     ) -> Start:
         """Confirm the runs of a batch before polling, and set their leases."""
         arguments = [_text(now_ms), token, attempt, call, margin_ms, *ids]
+        sent_mono = time.monotonic()
         reply = self.scripts.run("start", arguments)
-        now, overdue, runs, specs, statuses, refused, postponed = reply
         read_mono = time.monotonic()
+        now, overdue, runs, specs, statuses, refused, postponed = reply
 
         refusals = _refusals(refused)
         postponed_ids = set(map(int, postponed))
@@ -157,6 +158,7 @@ class Board(BoardReader):
             overdue=int(overdue),
             targets=targets,
             read_mono=read_mono,
+            offset_ms=self.clock.record(int(now), sent_mono, read_mono),
         )
 
     def hold(

@@ -111,7 +111,7 @@ class BatchRun:
         versions = {target_id: self._unfinished[target_id].version}
         self._targets = self._parts.targets.load(versions, time.monotonic()).by_id
         if target_id in self._targets:
-            self._write([Collected(target_id, outcome, 0)])
+            self._write([Collected(target_id, outcome, start.read_mono, start.read_mono)])
         else:
             self._hand_back([target_id], STORE_PAUSE_MS)
 
@@ -252,18 +252,19 @@ class BatchRun:
             event_publisher.emit(self._parts.services, events)
 
     def _finished_poll(self, item: Collected) -> FinishedPoll:
-        started_ms = self._start.now_ms
+        start = self._start
         return FinishedPoll(
             cached=self._targets[item.id],
             started=self._unfinished[item.id],
             outcome=item.outcome,
-            started_ms=started_ms,
-            finished_ms=started_ms + item.elapsed_ms,
+            started_ms=start.at_ms(item.started_mono),
+            answered_ms=start.at_ms(item.answered_mono),
+            finished_ms=start.at_ms(item.finished_mono),
         )
 
     def _write_readings(self, polls: Sequence[FinishedPoll]) -> int:
         samples = [
-            Sample(poll.target, poll.finished_ms, poll.outcome.readings)
+            Sample(poll.target, poll.answered_ms, poll.outcome.readings)
             for poll in polls
             if poll.outcome.readings
         ]
@@ -283,7 +284,7 @@ class BatchRun:
             samples=outcome.samples,
             runner=self._parts.runner,
             token=self._token,
-            queue_ms=run.queue_ms(self._token, poll.started_ms),
+            queue_ms=run.queue_ms(self._token, self._start.now_ms),
             collect_ms=poll.elapsed_ms,
             write_ms=write_ms if outcome.readings else 0,
         )

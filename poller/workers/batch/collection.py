@@ -40,11 +40,19 @@ LATE_CHECK_S = 0.02
 
 
 class Collected(NamedTuple):
-    """The outcome of one target, and how long after the start of the collection it arrived."""
+    """The outcome of one target, and when its poll started and ended (monotonic)."""
 
     id: int
     outcome: Outcome
-    elapsed_ms: int
+    started_mono: float
+    finished_mono: float
+
+    @property
+    def answered_mono(self) -> float:
+        """When the last of the readings arrived, which may be long before the poll ended."""
+        answered_mono = self.outcome.answered_mono
+        is_sound = self.started_mono <= answered_mono <= self.finished_mono
+        return answered_mono if is_sound else self.finished_mono
 
 
 class Collection:
@@ -165,8 +173,8 @@ class Collection:
 
     def _on_outcome(self, target_id: int, result: Outcome) -> None:
         self._polls.pop(target_id, None)
-        elapsed_s = self._poll_loop.loop.time() - self._started_mono
-        self._collected.append(Collected(target_id, result, round(elapsed_s * 1000)))
+        finished_mono = self._poll_loop.loop.time()
+        self._collected.append(Collected(target_id, result, self._started_mono, finished_mono))
         if not self._polls:
             self._end_round()
 

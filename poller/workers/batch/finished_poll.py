@@ -18,6 +18,7 @@ class FinishedPoll:
     started: Started
     outcome: Outcome
     started_ms: int
+    answered_ms: int  # when the last of the readings arrived
     finished_ms: int
 
     @property

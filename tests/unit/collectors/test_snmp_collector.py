@@ -9,10 +9,11 @@ import pytest
 
 from poller.collectors.credentials import Community
 from poller.collectors.snmp import SnmpCollector
-from poller.collectors.snmp.engines.engine_protocol import Retry
+from poller.collectors.snmp.engines.engine_protocol import NoReply, Page, Retry
 from poller.collectors.snmp.read import change_detection
+from poller.domain.failures.outcome import Result
 from tests.unit.collectors.polls import polled
-from tests.unit.collectors.snmp_device import Device, Link
+from tests.unit.collectors.snmp_device import X_TABLE, Device, Link
 
 
 class SlowHandshake(Link):
@@ -55,3 +56,37 @@ def test_a_slow_handshake_does_not_look_like_a_restart(monkeypatch: pytest.Monke
         return shortcuts[0] is not None and shortcuts[0] is shortcuts[1]
 
     assert asyncio.run(run())
+
+
+class HalfSilent(Link):
+    """A link to a device that is silent about one table."""
+
+    async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        if X_TABLE.startswith(root):
+            await asyncio.sleep(wait_s)
+            raise NoReply("silence")
+        return await super().page(cursor, root, repetitions, wait_s)
+
+
+class HalfSilentPool(OneLinkPool):
+    def acquire(self, *_: Any) -> Link:
+        return HalfSilent(Device({1: "eth1"}).values())
+
+
+def test_readings_have_the_instant_of_the_last_answer() -> None:
+    """The retries of a silent table come after it, and end with the poll."""
+
+    async def run() -> None:
+        collector = SnmpCollector()
+        collector._pool = HalfSilentPool()  # type: ignore[assignment]
+        community = Community.from_text("public")
+        now = asyncio.get_running_loop().time
+        started = now()
+        report = await polled(
+            collector, "127.0.0.1", community, timeout_s=0.7, modules="if_mib", walks=1
+        )
+        assert report.outcome.result is Result.PARTIAL
+        assert started <= report.outcome.answered_mono < started + 0.35
+        assert now() > started + 0.6
+
+    asyncio.run(run())

@@ -100,6 +100,11 @@ class ParallelWalkers:
         return self.first.answered
 
     @property
+    def answered_mono(self) -> float:
+        """Instant of the last response in this poll, by the loop's clock."""
+        return max(walker.answered_mono for walker in self._walkers)
+
+    @property
     def sent(self) -> int:
         """Requests so far, retries included."""
         return sum(walker.sent for walker in self._walkers)

@@ -84,6 +84,8 @@ class Walker:
         self._started = self._now()
         #: The agent has responded to a request of this poll.
         self.answered = False
+        #: Instant of the last response, by the loop's clock.
+        self.answered_mono = 0.0
         self.sent = 0
         self.retried = 0
 
@@ -285,6 +287,7 @@ class Walker:
                 self.answered = True
                 raise
             self.answered = True
+            self.answered_mono = self._now()
             return response
         raise self.timeout_error(tries)
 

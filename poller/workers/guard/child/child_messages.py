@@ -69,6 +69,7 @@ def pack_response(number: int, outcome: Outcome, known_shape: int | None) -> byt
         "result": outcome.result.value,
         "code": outcome.error_code,
         "message": outcome.message,
+        "answered": outcome.answered_mono,
     }
     if outcome.readings is None:
         return frames.pack(head)
@@ -86,6 +87,8 @@ def unpack_response(head: Mapping[str, Any], body: bytes, poll: Poll) -> Outcome
         code = str(head["code"])
         _check(result, code)
 
+        # All processes of a host share the monotonic clock.
+        answered_mono = float(head.get("answered", 0.0))
         readings = None
         if "shape" in head:
             shape_length = int(head["shape"])
@@ -97,8 +100,8 @@ def unpack_response(head: Mapping[str, Any], body: bytes, poll: Poll) -> Outcome
 
     message = clean(poll_runner.scrub(str(head.get("message", "")), poll.credential))
     if result is Result.OK:
-        return Outcome(result, message=message, readings=readings)
-    return Outcome(result, error_codes.TABLE[code].code, message, readings)
+        return Outcome(result, message=message, readings=readings, answered_mono=answered_mono)
+    return Outcome(result, error_codes.TABLE[code].code, message, readings, answered_mono)
 
 
 def _check(result: Result, code: str) -> None:

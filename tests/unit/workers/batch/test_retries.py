@@ -25,6 +25,7 @@ def finished(number: int, site: str, outcome: Outcome) -> FinishedPoll:
         started=Started(number, Result.OK, NOW_MS, 1, "poll.snmp", Status(State.OK)),
         outcome=outcome,
         started_ms=NOW_MS,
+        answered_ms=NOW_MS + 3_000,
         finished_ms=NOW_MS + 3_000,
     )
 

@@ -40,14 +40,15 @@ def unframed(frame: bytes) -> tuple[dict[str, Any], bytes]:
 def test_an_outcome_arrives_unchanged() -> None:
     """The second response has no shape; the worker uses the one it has."""
     request = poll()
-    outcome = Outcome(Result.PARTIAL, error_codes.TIMEOUT, "late", READINGS)
+    outcome = Outcome(Result.PARTIAL, error_codes.TIMEOUT, "late", READINGS, answered_mono=7.25)
     first_frame = child_messages.pack_response(1, outcome, None)
     first = child_messages.unpack_response(*unframed(first_frame), request)
     assert first.readings is not None
-    assert (first.result, first.error_code, first.message) == (
+    assert (first.result, first.error_code, first.message, first.answered_mono) == (
         outcome.result,
         outcome.error_code,
         outcome.message,
+        outcome.answered_mono,
     )
     assert list(first.readings) == list(READINGS)
 
