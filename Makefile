@@ -8,7 +8,7 @@ CLIENTS := $(VENV)/clients/.ready
 SIDE_BY_SIDE := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz day newcomer packages clients format clean
+.PHONY: help setup run test check bench fuzz day flood newcomer packages clients format clean
 
 help:      ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -63,6 +63,10 @@ ROUTERS ?= 100
 HOURS ?= 24
 day: setup ## simulate a day of polling 100 routers on a virtual clock, with and without packet loss; ROUTERS=, HOURS=
 	@$(BIN)/python -m tests.day_routeros --routers $(ROUTERS) --hours $(HOURS)
+
+MINUTES ?= 10
+flood: setup ## measure the memory of a worker while seven hostile routers flood it; MINUTES=
+	@$(BIN)/python -m tests.flood_routeros --minutes $(MINUTES)
 
 # A separate environment: one of the programs installs a package named "tests".
 clients: $(CLIENTS) ## install other RouterOS programs, which the tests compare with, into .venv/clients

@@ -52,6 +52,9 @@ class _ThreadPoll:
             self._take_all(self._collector.collect(self._poll))
         except BaseException as error:  # noqa: BLE001  door: a plugin; `stream` raises it again
             self.error = error
+        if self.cut_off:  # the poll is over, and its error would keep this object in a cycle
+            self.items = []
+            self.error = None
 
     def _take_all(self, items: Any) -> None:
         try:

@@ -17,6 +17,8 @@ from typing import Any
 from poller import errors
 from poller.collectors import blocking_adapter, misbehaviour_log
 from poller.collectors.api import Collector, Credential, PartFailed, Poll, Traffic
+from poller.collectors.memory import answer_budget
+from poller.collectors.memory.error_frames import drop_frames
 from poller.collectors.yielded_readings import NotAReading, TooManyReadings, YieldedReadings
 from poller.domain.failures import error_codes, outcome
 from poller.domain.failures.outcome import Outcome, Result
@@ -30,6 +32,9 @@ GRACE_S = 0.5
 
 #: Items taken from a collector before the event loop serves other polls.
 ITEMS_PER_STEP = 64
+
+#: Memory of one item, for the budget of the worker: a reading with its labels.
+ITEM_BYTES = 600
 
 #: A poll that yields more items is a mistake, and none of its readings are used. A reading set
 #: counts as one item; `yielded_readings.MAX_SERIES` limits the series in reading sets.
@@ -150,8 +155,10 @@ class PollRunner:
                 self._finish_cancelled()
         except errors.DeviceError as error:
             self._finish(error)
+            drop_frames(error)
         except BaseException as error:  # noqa: BLE001  door: a plugin may raise SystemExit
             self._finish(self._crash(error))
+            drop_frames(error)
         else:
             self._finish(self._timeout() if self._timed_out else None)
         finally:
@@ -172,6 +179,7 @@ class PollRunner:
                 await self._take(item)
                 taken += 1
                 if taken % ITEMS_PER_STEP == 0:
+                    answer_budget.shared.add(self._poll, ITEMS_PER_STEP * ITEM_BYTES)
                     # A collector that never waits would stop the loop, and every other poll.
                     await asyncio.sleep(0)
                 if taken > MAX_ITEMS:
@@ -180,6 +188,7 @@ class PollRunner:
                 return
         except NotAReading as error:
             if isinstance(error, TooManyReadings):
+                self._poll.memory.clear()  # it may hold as many series
                 self._yielded = YieldedReadings(self._poll.memory)
             error.where = _current_line(stream)
             await stream.aclose()
@@ -214,6 +223,7 @@ class PollRunner:
         self._finish(errors.CollectorCrashed(text))
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        answer_budget.shared.release(self._poll)
         if not self._done:  # cancelled before its first step
             self._finish(self._timeout())
 
@@ -236,7 +246,15 @@ class PollRunner:
             report = PollReport(outcome.from_error(errors.CollectorCrashed(text)))
         self._done = True
         self._timer.cancel()
+        if report.failures:
+            self._drop_failures()
         self._on_done(report)
+
+    def _drop_failures(self) -> None:
+        """Free the answer of a failed poll: a collector may keep the error until its next poll."""
+        for failure in self._yielded.failures:
+            drop_frames(failure.error)
+        answer_budget.shared.collect_after(self._poll)
 
     def _report(self, error: errors.DeviceError | None) -> PollReport:
         failures = list(self._yielded.failures)

@@ -12,15 +12,16 @@ from typing import Any
 
 from poller import errors
 from poller.collectors.api import PartFailed, Traffic
+from poller.collectors.memory.series_sets import MAX_SERIES, with_newest
 from poller.domain.metrics.reading import Kind, Labels, Reading, ReadingSet, Series, SeriesSet
 
-#: Series in all reading sets of one poll. A poll with more is a mistake and is not checked further.
-MAX_SERIES = 200_000
+#: Bytes of the names and labels of one reading set. A set with more is a mistake.
+MAX_TEXT = 32 * 2**20
 #: Series of a new set that are checked before the event loop serves other polls.
 CHECKS_PER_STEP = 1_000
 
 _MEMORY_KEY = "poller.series"
-_CACHED_SETS = 3  # checked series sets in a target's memory, besides the newest
+_CACHED_SETS = 4  # checked series sets in a target's memory
 _WIDTHS = (0, 32, 64)
 
 
@@ -44,7 +45,7 @@ class _SeriesCache:
     order: Sequence[int] | None = None  # None: the order of the parts
 
     def add(self, series: SeriesSet) -> None:
-        self.checked = (*self.checked[-_CACHED_SETS:], series)
+        self.checked = with_newest(self.checked, series, _CACHED_SETS)
 
 
 class YieldedReadings:
@@ -147,15 +148,19 @@ def _join_series(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] |
 
 def _check_shape(shape: SeriesSet) -> Iterator[None]:
     checked: set[int] = set()  # the columns of a row share one labels object
+    text = 0  # bytes
     for number, series in enumerate(shape.series, 1):
         labels = {} if id(series.labels) in checked else dict(series.labels)
-        _check_series(series.name, labels, series.kind, series.width)
+        text += _check_series(series.name, labels, series.kind, series.width)
         checked.add(id(series.labels))
+        if text > MAX_TEXT:
+            raise TooManyReadings(f"more than {MAX_TEXT:,} bytes of names and labels")
         if number % CHECKS_PER_STEP == 0:
             yield
 
 
-def _check_series(name: object, labels: object, kind: object, width: object) -> None:
+def _check_series(name: object, labels: object, kind: object, width: object) -> int:
+    """Return the length of name and labels. Raises NotAReading."""
     if not isinstance(name, str) or not name:
         raise NotAReading(f"a metric name must be a text, not {name!r:.80}")
     if not isinstance(labels, Mapping):
@@ -170,7 +175,7 @@ def _check_series(name: object, labels: object, kind: object, width: object) -> 
     if type(width) is not int or width not in _WIDTHS:
         raise NotAReading(f"{name}: width must be 0, 32 or 64, not {width!r:.80}")
     try:
-        "".join((name, *labels, *labels.values())).encode()
+        return len("".join((name, *labels, *labels.values())).encode())
     except UnicodeEncodeError:  # half of a surrogate pair, which no store can write
         raise NotAReading(f"{name!a:.80}: a name or label is no valid text") from None
 

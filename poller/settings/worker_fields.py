@@ -58,6 +58,13 @@ class WorkerFields(BaseModel):
         le=1_000_000,
         description="Memory limit of the process of an isolated collector, in MB.",
     )
+    answer_memory_mb: int = Field(
+        256,
+        ge=16,
+        le=1_000_000,
+        description="Memory for the unfinished answers of all polls of a worker process, in MB. "
+        "Above it, polls with the largest answers are cut.",
+    )
     quarantine_crashes: int = Field(
         3,
         ge=1,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from poller import errors
@@ -27,6 +28,7 @@ from poller.collectors.http.exchange_record import Exchange
 from poller.collectors.http.http_request import Request
 from poller.collectors.http.options import HttpOptions, expression
 from poller.collectors.http.urls import Url
+from poller.collectors.memory import answer_budget
 
 #: The poll ends this long before the platform's deadline, to yield its readings in time.
 _REPORT_S = 0.05
@@ -141,7 +143,8 @@ class _HttpPoll:
         self.exchange = Exchange()
         self._url = url
         self.requests += 1
-        request = Request(options.method, options.max_body, options.trust, host, secret)
+        hold = partial(answer_budget.shared.add, self._poll)
+        request = Request(options.method, options.max_body, options.trust, host, secret, hold)
         try:
             await http_request.send(url, request, self.exchange)
         except http_connection.Untrusted:

@@ -81,7 +81,10 @@ async def _connect(addresses: Sequence[_Address]) -> socket.socket:
         except BaseException:
             connecting.close()
             raise
-    raise failure
+    try:
+        raise failure
+    finally:
+        del failure  # the error names this frame: together they would be a cycle
 
 
 async def _handshake(connected: socket.socket, name: str, context: ssl.SSLContext) -> Streams:

@@ -23,6 +23,7 @@ from poller.collectors.http import http_connection
 from poller.collectors.http.exchange_record import Exchange
 from poller.collectors.http.options import HttpOptions
 from poller.collectors.http.urls import Url
+from poller.collectors.memory.answer_budget import STEP_BYTES, Hold
 from poller.collectors.tls import Trust
 
 #: Limit of status line and headers together.
@@ -63,6 +64,7 @@ class Request:
     host: str = ""  # replaces the host of the URL in the Host header and in TLS
     #: A header with a secret.
     authorization: tuple[str, str] | None = field(default=None, repr=False)
+    hold: Hold | None = None  # takes the size of a large body
 
 
 async def send(url: Url, request: Request, exchange: Exchange) -> None:
@@ -154,7 +156,7 @@ async def _exchange(
             raise errors.DeviceProtocolError(f"{url} hung up without an answer")
         state.receive_data(first)
     with exchange.phase("transfer", "reading its answer"):
-        await _ResponseReader(state, reader, request.max_body, exchange).read()
+        await _ResponseReader(state, reader, request, exchange).read()
 
 
 def _headers(url: Url, request: Request) -> list[tuple[str, str]]:
@@ -178,14 +180,16 @@ class _ResponseReader:
         self,
         state: h11.Connection,
         reader: asyncio.StreamReader,
-        max_body: int,
+        request: Request,
         exchange: Exchange,
     ) -> None:
         self._state = state
         self._reader = reader
-        self._max_body = max_body
+        self._max_body = request.max_body
+        self._hold = request.hold
+        self._reported = 0  # bytes that the budget of the worker knows of
         self._exchange = exchange
-        self._pieces_left = _MAX_PIECES + max_body // _BYTES_PER_PIECE
+        self._pieces_left = _MAX_PIECES + request.max_body // _BYTES_PER_PIECE
 
     async def read(self) -> None:
         while not self._exchange.complete:
@@ -216,6 +220,10 @@ class _ResponseReader:
     def _take_body(self, data: bytes) -> None:
         space_left = self._max_body - len(self._exchange.body)
         self._exchange.body += data[:space_left]
+        more = len(self._exchange.body) - self._reported
+        if more > STEP_BYTES and self._hold is not None:
+            self._reported += more
+            self._hold(more)
         if len(data) > space_left:
             self._exchange.truncated = True
             self._exchange.complete = True

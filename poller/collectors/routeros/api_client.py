@@ -18,6 +18,7 @@ from librouteros.protocol import AsyncApiProtocol, encode_sentence
 
 from poller import errors
 from poller.collectors.api import SessionLost
+from poller.collectors.memory.answer_budget import Hold
 from poller.collectors.routeros import librouteros_errors, router_connection
 from poller.collectors.routeros.families.family import Row
 from poller.collectors.routeros.librouteros_errors import EXPECTED, TRAPS, CommandRefused, translate
@@ -46,7 +47,10 @@ class _Protocol(AsyncApiProtocol):  # type: ignore[misc]
 
 
 class _Api(AsyncApi):  # type: ignore[misc]
-    """Returns rows of text. The library's version would convert a name like `007` or `yes`."""
+    """Returns rows of text. The library's version would convert a name like `007` or `yes`.
+
+    Rows of a reply that fails are dropped at once.
+    """
 
     sentences_read = 0
     tag = ""  # of the open command
@@ -73,6 +77,26 @@ class _Api(AsyncApi):  # type: ignore[misc]
                 "it does not say which command it answers, as it did before"
             )
         return reply, _trap_fields(fields) if reply == "!trap" else fields
+
+    async def readResponse(self) -> list[dict[str, str]]:
+        rows: list[dict[str, str]] = []
+        traps: list[exceptions.TrapError] = []
+        reply = ""
+        try:
+            while reply != "!done":
+                reply, fields = await self.readSentence()
+                if reply == "!trap":
+                    traps.append(exceptions.TrapError(**fields))
+                elif fields and reply in ("!re", "!done"):
+                    rows.append(fields)
+        except BaseException:
+            rows.clear()  # this frame lives as long as the exception
+            raise
+        if len(traps) > 1:
+            raise exceptions.MultiTrapError(*traps)
+        if traps:
+            raise traps[0]
+        return rows
 
 
 def _word_fault(word: str) -> str:
@@ -104,10 +128,10 @@ class ApiClient:
         self._received_before = 0
         self._sent_before = 0
 
-    def begin_poll(self) -> None:
+    def begin_poll(self, hold: Hold) -> None:
         """Begin a poll. An open session that ends before its first reply raises SessionLost."""
         self._polls += 1
-        self._connection.begin_poll()
+        self._connection.begin_poll(hold)
         self._sentences_before = self._api.sentences_read
         self._received_before = self._connection.received
         if self._polls > 1:  # the login counts as part of the first poll
@@ -118,8 +142,9 @@ class ApiClient:
         """Sentences sent in this poll; the login belongs to the first poll."""
         return self._connection.sent - self._sent_before
 
-    async def log_in(self, username: str, password: str) -> None:
+    async def log_in(self, username: str, password: str, hold: Hold) -> None:
         """Log in as of RouterOS 6.43, or with the challenge of older versions."""
+        self._connection.begin_poll(hold)
         try:
             await self._log_in(username, password)
         except UnicodeEncodeError:  # the text of this error would show a part of the password

@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Hashable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from poller.collectors import api, tls
 from poller.collectors.credentials import Credential, Login
+from poller.collectors.memory import answer_budget
+from poller.collectors.memory.answer_budget import Hold
 from poller.collectors.routeros import api_client, families
 from poller.collectors.routeros.api_client import ApiClient
 from poller.collectors.routeros.families import FAMILIES
@@ -81,7 +84,8 @@ class RouterOsCollector:
                 _check_pin(options.trust, client.certificate(), router)
             text = f"{router} accepted the connection and did not answer the login"
             async with _time_limit(poll, text):
-                await client.log_in(login.username, login.password.get_secret_value())
+                password = login.password.get_secret_value()
+                await client.log_in(login.username, password, _hold(poll))
         except BaseException:
             await client.close(politely=False)
             raise
@@ -92,7 +96,7 @@ class RouterOsCollector:
 
     async def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
         """Suggest a target if a router at the address accepts the login."""
-        rows = await poll.session(self, _read_resource)
+        rows = await poll.session(self, partial(_read_resource, hold=_hold(poll)))
         resource = rows[0] if rows else {}
         version = resource.get("version", "of an unknown version")
         board = resource.get("board-name", "unknown hardware")
@@ -131,7 +135,7 @@ class _RouterPoll:
 
     async def read(self, client: ApiClient) -> None:
         """Read the families that are due. Raises the DeviceError that cut the connection."""
-        client.begin_poll()
+        client.begin_poll(_hold(self._poll))
         try:
             await self.reader.read(CommandCache(client, self._time_limit), self._due)
         except api.SessionLost:
@@ -152,8 +156,13 @@ class _RouterPoll:
         return _time_limit(self._poll, text, report_s)
 
 
-async def _read_resource(client: ApiClient) -> Rows:
-    client.begin_poll()
+def _hold(poll: api.Poll) -> Hold:
+    """Charge the replies to the budget of the worker."""
+    return partial(answer_budget.shared.add, poll)
+
+
+async def _read_resource(client: ApiClient, hold: Hold) -> Rows:
+    client.begin_poll(hold)
     return await client.print("/system/resource", "version,board-name")
 
 

@@ -206,7 +206,7 @@ class FamilyReader:
             raise
 
     def _transform(self, table: Table, rows: Rows) -> Rows:
-        if table is LEASES:
+        if table is LEASES and len(rows) <= MAX_ROWS:
             self._memory.dhcp.replace(rows)
         if table.transform:
             rows = table.transform(rows)

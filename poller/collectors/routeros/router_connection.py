@@ -11,10 +11,13 @@ import contextlib
 import socket
 import ssl
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from librouteros import exceptions
 
+from poller.collectors.memory.answer_budget import STEP_BYTES, AnswerTooLarge, Hold
 from poller.collectors.routeros.sentence_parser import MalformedSentence, Sentence, SentenceParser
 
 _CLOSE_S = 0.2
@@ -33,6 +36,9 @@ class UnsolicitedData(exceptions.ProtocolError):  # type: ignore[misc]
 class RouterConnection(asyncio.Protocol):
     """The transport of librouteros. After a failure nothing more is read.
 
+    A failure is kept as a function that makes its exception: one exception that is raised again
+    would keep the frames of every command, and with them all rows.
+
     The order of calls for a command: `begin_command`, `write`, `sentence` until the reply is
     complete, `end_command`.
     """
@@ -43,20 +49,24 @@ class RouterConnection(asyncio.Protocol):
         self._parser = SentenceParser()
         self._sentences: deque[Sentence] = deque()
         self._in_command = False
-        self._failure: Exception | None = None  # why nothing more will arrive
+        self._failure: Callable[[], Exception] | None = None  # why nothing more will arrive
+        self._hold: Hold | None = None
+        self._reported = 0  # bytes of memory that the budget knows of
         self._waiting: asyncio.Future[None] | None = None
         self._lost = asyncio.Event()
 
-    def begin_poll(self) -> None:
-        """Restart the limits of the replies of one poll."""
+    def begin_poll(self, hold: Hold) -> None:
+        """Restart the limits of the replies of one poll. `hold` takes the size of large ones."""
         self._parser.begin_poll()
+        self._hold = hold
+        self._reported = 0
 
     def begin_command(self) -> None:
         """Open a command. Raises if the connection is over, or has unread data."""
         if self._in_command:
             raise RuntimeError("one command at a time")
-        if isinstance(self._failure, UnsolicitedData):
-            raise self._failure
+        if self._failure is UnsolicitedData:
+            raise UnsolicitedData
         if self._failure is not None or self._transport.is_closing():
             raise exceptions.ConnectionClosed("it hung up")
         self._in_command = True
@@ -70,7 +80,7 @@ class RouterConnection(asyncio.Protocol):
         """Wait for the next sentence. Raises the failure that ended the connection."""
         while not self._sentences:
             if self._failure is not None:
-                raise self._failure
+                raise self._failure()
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
         return self._sentences.popleft()
@@ -79,7 +89,7 @@ class RouterConnection(asyncio.Protocol):
         """Close a command whose reply is complete."""
         self._in_command = False
         if self._sentences or not self._parser.at_boundary:
-            self._fail(UnsolicitedData())
+            self._fail(UnsolicitedData)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # The transport of uvloop does not inherit from asyncio.Transport.
@@ -96,24 +106,34 @@ class RouterConnection(asyncio.Protocol):
         if self._failure is not None:
             return
         if not self._in_command:
-            self._fail(UnsolicitedData())
+            self._fail(UnsolicitedData)
             return
         try:
             self._sentences += self._parser.feed(data)
-        except MalformedSentence as error:
-            self._fail(error)
+            self._report_memory()
+        except (MalformedSentence, AnswerTooLarge) as error:
+            self._fail(partial(type(error), *error.args))
             return
         if self._sentences:
             self._wake_reader()
 
+    def _report_memory(self) -> None:
+        """Tell the budget of the worker about a large reply. Raises AnswerTooLarge."""
+        more = self._parser.memory_bytes - self._reported
+        if more > STEP_BYTES and self._hold is not None:
+            self._reported += more
+            self._hold(more)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost.set()
         if self._failure is None:
-            self._failure = exc or exceptions.ConnectionClosed("it hung up")
+            self._failure = partial(exceptions.ConnectionClosed, "it hung up")
+            if exc is not None:
+                self._failure = partial(type(exc), *exc.args)
         self._wake_reader()
 
-    def _fail(self, error: Exception) -> None:
-        self._failure = error
+    def _fail(self, failure: Callable[[], Exception]) -> None:
+        self._failure = failure
         self.abort()
         self._wake_reader()
 
@@ -124,8 +144,11 @@ class RouterConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Cut the connection; unread data is lost."""
         self._in_command = False
+        self._sentences.clear()
+        self._parser = SentenceParser()
+        self._hold = None
         if self._failure is None:
-            self._failure = exceptions.ConnectionClosed("the connection was cut")
+            self._failure = partial(exceptions.ConnectionClosed, "the connection was cut")
         self._transport.abort()
 
     async def close(self) -> None:

@@ -68,6 +68,11 @@ def _extended(error: api.DeviceError, addition: str) -> api.DeviceError:
     return type(error)(f"{error.message}, {addition}", error.cause, error.hint)
 
 
+def _bare(error: api.DeviceError) -> api.DeviceError:
+    """Copy an error without the frames it passed through: they would keep the rows of a reply."""
+    return type(error)(error.message, error.cause, error.hint)
+
+
 @dataclass(slots=True)
 class DhcpNames:
     """Host names and addresses of the DHCP leases of the last read, by MAC and by IP address."""
@@ -144,7 +149,7 @@ class RouterMemory:
     def record_read(self, family: Family, refused: Iterable[api.PartFailed], now: float) -> None:
         """Record a read that ended in order, and the menus that the router refused."""
         self.attempted_at[family.name] = now
-        failures = tuple(refused)
+        failures = tuple(api.PartFailed(each.part, _bare(each.error)) for each in refused)
         if failures:
             self.failures[family.name] = FamilyFailure(failures)
         else:
@@ -161,7 +166,7 @@ class RouterMemory:
         unlucky = unlucky and not cuts  # a family that failed before is blamed again
         if not unlucky:
             cuts += 1
-        failure = api.PartFailed(family.name, error)
+        failure = api.PartFailed(family.name, _bare(error))
         self.failures[family.name] = FamilyFailure((failure,), cuts, unlucky)
 
     def standing_failures(self, families: Iterable[Family], now: float) -> list[api.PartFailed]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple, cast
 
+from poller.collectors.memory.series_sets import with_newest
 from poller.collectors.routeros import families, value_parser
 from poller.collectors.routeros.families.family import PREFIX, WIDTH, Rows, Table
 from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
@@ -84,7 +85,7 @@ class SeriesCache:
             if shape.series == series:
                 return shape
         shape = SeriesSet(series)
-        self.shapes = (*self.shapes[-_CACHED_SHAPES + 1 :], shape)
+        self.shapes = with_newest(self.shapes, shape, _CACHED_SHAPES)
         return shape
 
 

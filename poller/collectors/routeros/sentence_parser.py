@@ -10,6 +10,9 @@ from __future__ import annotations
 #: answer our commands. A word takes about a hundred bytes of memory until the poll ends.
 MAX_BYTES = 64 * 1024 * 1024
 MAX_WORDS = 2_000_000
+MAX_WORD_BYTES = 4 * 1024 * 1024
+#: Memory of one word beside its bytes, as a part of a row: two texts and their place in a dict.
+_WORD_BYTES = 150
 _WIRE = "latin-1"  # one byte, one character
 
 Sentence = list[str]
@@ -35,6 +38,12 @@ class SentenceParser:
     def at_boundary(self) -> bool:
         """Whether the next byte begins a sentence."""
         return not (self._partial or self._sentence)
+
+    @property
+    def memory_bytes(self) -> int:
+        """An estimate of the memory that the sentences of this poll take."""
+        words = self._word_count + len(self._sentence)
+        return self._byte_count + words * _WORD_BYTES
 
     def begin_poll(self) -> None:
         """Restart the counts that limit the replies of one poll."""
@@ -100,8 +109,8 @@ def _long_length(data: bytes, at: int) -> tuple[int, int]:
         return 0, start
     length_bits = 7 * (more_bytes + 1)
     size = int.from_bytes(data[at:start], "big") & ((1 << length_bits) - 1)
-    if size > MAX_BYTES:
-        raise MalformedSentence(f"a word is longer than {MAX_BYTES:,} bytes")
+    if size > MAX_WORD_BYTES:
+        raise MalformedSentence(f"a word is longer than {MAX_WORD_BYTES:,} bytes")
     return size, start
 
 

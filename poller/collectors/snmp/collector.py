@@ -11,6 +11,8 @@ from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.dns_cache import Resolver
+from poller.collectors.memory import answer_budget
+from poller.collectors.memory.error_frames import drop_frames
 from poller.collectors.snmp import snmp_discovery
 from poller.collectors.snmp.engines import link_pool
 from poller.collectors.snmp.engines.engine_protocol import Link
@@ -89,7 +91,7 @@ class SnmpCollector:
             items.append(api.Traffic(walkers.sent, walkers.retried, walkers.answered_mono))
             return items
         except api.DeviceError as error:
-            raise poll_read.without_frames(error) from None
+            raise drop_frames(error) from None
         finally:
             memory.codec_only = links.codec_only
             links.release(reusable=complete)
@@ -145,7 +147,9 @@ def _new_walker(link: Link, poll: api.Poll, memory: TargetMemory) -> Walker:
     settings = memory.walk_settings
     policy = RetryPolicy(settings.timeout_s, settings.retries, poll.deadline)
     agent = f"{poll.address} port {poll.options.port}"
-    return Walker(link, policy, memory.sizes, agent, settings.allow_nonincreasing_oids)
+    hold = partial(answer_budget.shared.add, poll)
+    disorder = settings.allow_nonincreasing_oids
+    return Walker(link, policy, memory.sizes, agent, disorder, hold)
 
 
 def _modules(options: SnmpOptions) -> TargetModules:

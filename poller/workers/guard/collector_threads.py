@@ -101,6 +101,7 @@ class _BlockingCall(Future[Any]):
             result = self._call()
         except BaseException as error:  # noqa: BLE001  door: a collector's call, SystemExit too
             self.set_exception(error)
+            del self  # this frame lives as long as the exception, which this future holds
         else:
             self.set_result(result)
 

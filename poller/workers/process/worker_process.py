@@ -19,6 +19,7 @@ from typing import Any
 
 from poller import app as application
 from poller import bootstrap
+from poller.collectors.memory import answer_budget
 from poller.domain.scheduling import queue_routing
 from poller.observability import logs
 from poller.sinks import registry
@@ -60,7 +61,9 @@ state = ProcessState()
 @lru_cache(maxsize=1)
 def poller(hostname: str) -> Poller:
     """Return the poller of this process."""
-    poller = Poller(bootstrap.services(), hostname, is_watched=True)
+    services = bootstrap.services()
+    answer_budget.shared.limit = services.settings.answer_memory_mb * 2**20
+    poller = Poller(services, hostname, is_watched=True)
     process_limits.collect_garbage_less_often()
     return poller
 

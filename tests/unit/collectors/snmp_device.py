@@ -73,6 +73,7 @@ class Link:
     """Records the requested and the returned OIDs. `rows` and `oids` limit a response."""
 
     codec_only = False
+    received = 0
     exact = False
 
     def __init__(

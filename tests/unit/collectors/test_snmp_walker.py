@@ -32,6 +32,7 @@ class Agent:
 
     max_get_oids = 20
     codec_only = False
+    received = 0
     exact = False
 
     def __init__(

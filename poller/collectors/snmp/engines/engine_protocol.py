@@ -69,6 +69,8 @@ class Link(Protocol):
     exact: bool
     #: The library cannot read this agent's responses, so the codec reads all of them.
     codec_only: bool
+    #: Bytes of all datagrams so far.
+    received: int
 
     async def handshake(self, retry: Retry) -> None:
         """Exchange whatever must precede the first request, each message through `retry`."""

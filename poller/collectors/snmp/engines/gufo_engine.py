@@ -216,6 +216,7 @@ class GufoLink(CodecLink):
             length = self._length = self._socket.recv_into(self._head, 0, _PEEK)
         except BlockingIOError:
             return False
+        self.received += length
         if length <= BUFFER_BYTES and is_whole(self._head, length):
             return True
 

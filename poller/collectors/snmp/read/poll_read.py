@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from poller import errors
 from poller.collectors import api
+from poller.collectors.memory.error_frames import drop_frames
 from poller.collectors.snmp.metrics.label_text import value_text
 from poller.collectors.snmp.metrics.reading_plan import Plan, Shapes
 from poller.collectors.snmp.modules import device_table
@@ -209,7 +209,7 @@ async def _filtered_parts(
     for part, walked in zip(module_set.filter_parts, results, strict=True):
         columns[part.walk] = walked.rows if walked.error is None else None
         if walked.error is not None:
-            failures.append(api.PartFailed(part.name, without_frames(walked.error)))
+            failures.append(api.PartFailed(part.name, drop_frames(walked.error)))
     return module_set.parts_after_filters(columns), failures
 
 
@@ -227,7 +227,7 @@ def _full_read(
             rows = [row for row in rows if row[0] not in extra]
         reads.append(PartRead(part, rows))
         if walked.error is not None:
-            failures.append(api.PartFailed(part.name, without_frames(walked.error)))
+            failures.append(api.PartFailed(part.name, drop_frames(walked.error)))
 
     first = dict(results[0].rows)
     values = {name: first[name] for name in signals if name in first}
@@ -276,9 +276,3 @@ def _ambiguous(duplicates: tuple[api.Series, ...]) -> api.DeviceProtocolError:
     return api.DeviceProtocolError(
         f"{count} rows have name and labels of another, such as {first.name}{{{labels}}}"
     )
-
-
-def without_frames(error: errors.DeviceError) -> errors.DeviceError:
-    """The error without its traceback, whose frames would keep the closed link's socket alive."""
-    error.__context__ = None
-    return error.with_traceback(None)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from poller import errors
+from poller.collectors.memory.answer_budget import STEP_BYTES, Hold
+from poller.collectors.memory.error_frames import drop_frames
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.engines.engine_protocol import (
     AUTHORIZATION_ERROR,
@@ -34,6 +36,10 @@ OnRows = Callable[[Sequence[Row]], object]
 BACKOFF = 1.5
 #: Maximum rows of one subtree. Agents may invent rows for ever; no device has this many.
 MAX_ROWS = 200_000
+#: Memory of a response, relative to its datagram: a row of 25 bytes takes two hundred.
+_MEMORY_FACTOR = 8
+#: Bytes of datagrams after which the budget of the worker is told.
+_REPORTED_BYTES = STEP_BYTES // _MEMORY_FACTOR
 #: Time before the poll's deadline that is left for yielding the readings.
 YIELD_S = 0.02
 _DENIED = "this user or community may not read it, or not at this security level"
@@ -65,6 +71,7 @@ class Walker:
     """Reads one agent through one link. `agent` is its name in error texts.
 
     `allow_disorder`: OIDs of a walk may decrease, and only a repeated OID counts as a loop.
+    `hold` takes the size of large answers.
     """
 
     def __init__(
@@ -74,8 +81,11 @@ class Walker:
         sizes: RequestSizes,
         agent: str,
         allow_disorder: bool = False,
+        hold: Hold | None = None,
     ) -> None:
         self._link = link
+        self._hold = hold
+        self._reported = link.received  # bytes that the budget knows of
         self._policy = policy
         self.sizes = sizes
         self._agent = agent
@@ -211,7 +221,8 @@ class Walker:
         except _Loop as error:
             walked.error = error
         except errors.DeviceError as error:
-            walked = Walked(error=error)  # a table cut off anywhere would be a new shape every time
+            # A table cut off anywhere would be a new shape every time.
+            walked = Walked(error=drop_frames(error))
         return walked
 
     async def _walk_pages(self, root: str, rows: list[Row], on_rows: OnRows | None) -> None:
@@ -227,6 +238,7 @@ class Walker:
                 on_rows(page.rows)
             if page.ended:
                 return
+            self._report_memory()
 
             cursor = rows[-1][0]
             # All rows share the root, so only the rest is compared. The root itself has no rest.
@@ -239,6 +251,13 @@ class Walker:
                 raise errors.DeviceProtocolError(f"more than {MAX_ROWS} rows under {root}")
             last = here
             cursors.add(cursor)
+
+    def _report_memory(self) -> None:
+        """Tell the budget of the worker about a large answer. Raises AnswerTooLarge."""
+        more = self._link.received - self._reported
+        if more > _REPORTED_BYTES and self._hold is not None:
+            self._reported += more
+            self._hold(more * _MEMORY_FACTOR)
 
     async def _page(self, cursor: str, root: str, count: int) -> Page:
         """One response of a walk; requests less after a timeout, tooBig or garbage."""

@@ -174,6 +174,7 @@ class CodecLink(UdpReader):
 
     exact = True
     codec_only = False
+    received = 0
 
     def __init__(self, sock: socket.socket, agent: str, framing: Framing, *, bulk: bool) -> None:
         super().__init__(sock)
@@ -248,9 +249,11 @@ class CodecLink(UdpReader):
         while True:
             await self._wait_readable(deadline)
             try:
-                return self._socket.recv(_MAX_DATAGRAM)
+                data = self._socket.recv(_MAX_DATAGRAM)
             except BlockingIOError:  # another reader has consumed the datagram
                 continue
+            self.received += len(data)
+            return data
 
     def close(self) -> None:
         """Idempotent."""

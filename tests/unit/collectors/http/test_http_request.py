@@ -8,8 +8,10 @@ import random
 import h11
 import pytest
 
+from poller.collectors import tls
 from poller.collectors.http import http_request
 from poller.collectors.http.exchange_record import Exchange
+from poller.collectors.http.http_request import Request
 from poller.collectors.http.urls import Url
 
 ANSWERS = [
@@ -43,7 +45,8 @@ async def read(data: bytes, method: str = "GET") -> Exchange:
     )
     state.send(h11.EndOfMessage())
     exchange = Exchange()
-    await http_request._ResponseReader(state, reader, MAX_BODY, exchange).read()
+    request = Request(method, MAX_BODY, tls.ANY)
+    await http_request._ResponseReader(state, reader, request, exchange).read()
     return exchange
 
 
