@@ -59,7 +59,7 @@ class WorkerFields(BaseModel):
         description="Memory limit of the process of an isolated collector, in MB.",
     )
     answer_memory_mb: int = Field(
-        256,
+        512,
         ge=16,
         le=1_000_000,
         description="Memory for the unfinished answers of all polls of a worker process, in MB. "

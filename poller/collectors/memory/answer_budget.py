@@ -14,7 +14,8 @@ from typing import Protocol
 
 from poller import errors
 
-DEFAULT_MB = 256
+#: More than the limits of one poll of any collector take.
+DEFAULT_MB = 512
 #: A collector reports its answer in steps of this size. A smaller answer is never reported, so
 #: that usual polls pay nothing.
 STEP_BYTES = 2**20

@@ -128,7 +128,7 @@ class ApiClient:
         self._received_before = 0
         self._sent_before = 0
 
-    def begin_poll(self, hold: Hold) -> None:
+    def begin_poll(self, hold: Hold | None = None) -> None:
         """Begin a poll. An open session that ends before its first reply raises SessionLost."""
         self._polls += 1
         self._connection.begin_poll(hold)
@@ -142,7 +142,7 @@ class ApiClient:
         """Sentences sent in this poll; the login belongs to the first poll."""
         return self._connection.sent - self._sent_before
 
-    async def log_in(self, username: str, password: str, hold: Hold) -> None:
+    async def log_in(self, username: str, password: str, hold: Hold | None = None) -> None:
         """Log in as of RouterOS 6.43, or with the challenge of older versions."""
         self._connection.begin_poll(hold)
         try:

@@ -55,7 +55,7 @@ class RouterConnection(asyncio.Protocol):
         self._waiting: asyncio.Future[None] | None = None
         self._lost = asyncio.Event()
 
-    def begin_poll(self, hold: Hold) -> None:
+    def begin_poll(self, hold: Hold | None = None) -> None:
         """Restart the limits of the replies of one poll. `hold` takes the size of large ones."""
         self._parser.begin_poll()
         self._hold = hold
