@@ -105,6 +105,14 @@ def _report_beat_errors(**_: Any) -> None:
     _report_errors("beat")
 
 
+def _guard_flower(context: click.Context, _option: click.Parameter, _value: Any) -> None:
+    """Make `celery -A poller flower` as safe as `poller flower`, before it reads its options."""
+    if context.info_name == "flower":
+        from poller import flower_guard
+
+        flower_guard.install(bootstrap.services().settings)
+
+
 def _report_errors(role: str) -> None:
     """Refuse to start with a Sentry DSN that cannot be used."""
     try:
@@ -115,4 +123,15 @@ def _report_errors(role: str) -> None:
 
 
 app = Celery("poller")
+# The one door of Celery to the command of a plugin: an option that every command has. Nothing reads
+# its value; its callback runs before Flower does.
+app.user_options["preload"].add(
+    click.Option(
+        ["--guard-flower"],
+        is_flag=True,
+        hidden=True,
+        expose_value=False,
+        callback=_guard_flower,
+    )
+)
 app.conf.update(_configuration(bootstrap.services().settings))

@@ -42,6 +42,7 @@ _LEVELS = {
     "kombu.transport.virtual.base": "CRITICAL",
     "kombu.utils.div": "CRITICAL",
     "uvicorn.access": "WARNING",
+    "uvicorn.error": "ERROR",  # a client could fill the log with wrong requests
     "alembic": "WARNING",
     "librouteros": "CRITICAL",  # DEBUG records contain passwords
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
 from poller.settings import masking
+from poller.settings.word_lists import Words, split_at_commas
 
 
 class WebFields(BaseModel):
@@ -19,6 +20,20 @@ class WebFields(BaseModel):
     web_url: str = Field(
         "", description="URL of the page for people. Not set: that of a running `poller up`."
     )
+    web_hosts: Words = Field(
+        (),
+        description="Names under which browsers may reach the page. IP addresses, localhost and "
+        "the host of web_url need no entry.",
+    )
+    web_insecure: bool = Field(
+        False, description="True: the page may listen beyond loopback, although it has no login."
+    )
+    web_streams: int = Field(
+        200,
+        ge=1,
+        le=10_000,
+        description="Pages that are kept up to date at the same time; further ones get 503.",
+    )
     flower_bind: str = Field("127.0.0.1", description="Address Flower listens on.")
     flower_port: int | None = Field(
         None, ge=0, le=65535, description="Port of Flower. Not set: 5555, or a free one."
@@ -26,11 +41,22 @@ class WebFields(BaseModel):
     flower_basic_auth: SecretStr | None = Field(
         None, description="user:password of Flower; required beyond loopback."
     )
+    flower_hosts: Words = Field(
+        (),
+        description="Names under which browsers may reach Flower. IP addresses, localhost and the "
+        "host of flower_url need no entry.",
+    )
     flower_url: str = Field(
         "",
         description="URL of Flower, linked from the page. "
         "Not set: that of a running `poller up`, else no link.",
     )
+
+    @field_validator("web_hosts", "flower_hosts", mode="before")
+    @classmethod
+    def _split_hosts(cls, value: Any) -> Any:
+        """Turn the text of an environment variable into words."""
+        return split_at_commas(value)
 
 
 class TrapFields(BaseModel):

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
-from pydantic_settings import NoDecode
 
 from poller import errors
 from poller.domain.scheduling import session_limits
+from poller.settings.word_lists import Words, split_at_commas
 
 #: A poll holds its lease for up to this many times `spool_patience_s` while a slow store accepts
 #: its readings and then its rows; see workers/results/writers.py.
 LONGEST_WRITE = 10
 
 _MONTH_S = 31 * 86_400
-
-#: A comma-separated list in the environment, an array in poller.toml.
-Words = Annotated[tuple[str, ...], NoDecode]
 
 
 class WorkerFields(BaseModel):
@@ -153,10 +150,7 @@ class WorkerFields(BaseModel):
     @classmethod
     def _split_at_commas(cls, value: Any) -> Any:
         """Turn the text of an environment variable into words."""
-        if not isinstance(value, str):
-            return value
-        words = (word.strip() for word in value.split(","))
-        return tuple(word for word in words if word)
+        return split_at_commas(value)
 
     @field_validator("session_exceptions", mode="after")
     @classmethod

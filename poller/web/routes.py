@@ -6,22 +6,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import FastAPI, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
-from fastapi.sse import EventSourceResponse, ServerSentEvent
+from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import poller
 from poller import errors
+from poller.security import allowed_hosts
+from poller.security.allowed_hosts import AllowedHosts
 from poller.web import assets, device_routes, error_responses
 from poller.web.api import live_stream, metrics, overview_json
+from poller.web.api.live_stream import FrameTexts, StreamSlots
 from poller.web.api.snapshot import Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.pages import collectors_page
@@ -42,6 +49,8 @@ SECURITY_HEADERS = {
 }
 #: For static files, whose names change with their content.
 CACHE_FOREVER = "public, max-age=31536000, immutable"
+#: Live pages at the same time, unless the settings say otherwise.
+MOST_STREAMS = 200
 
 
 class SecurityHeaders:
@@ -62,7 +71,29 @@ class SecurityHeaders:
         await self._app(scope, receive, send_with_headers if is_http else send)
 
 
-def create_app(backend: BackendQueries, stopping: asyncio.Event | None = None) -> FastAPI:
+class HostCheck:
+    """Refuses requests under a foreign name: another site may read the page with them."""
+
+    def __init__(self, app: ASGIApp, hosts: AllowedHosts) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app
+        if scope["type"] == "http":
+            host = Headers(scope=scope).get("host", "")
+            if not self._hosts.allows(host):
+                text = allowed_hosts.refusal(host, "POLLER_WEB_HOSTS")
+                app = PlainTextResponse(text, status_code=allowed_hosts.MISDIRECTED)
+        await app(scope, receive, send)
+
+
+def create_app(
+    backend: BackendQueries,
+    stopping: asyncio.Event | None = None,
+    hosts: AllowedHosts | None = None,
+    most_streams: int = MOST_STREAMS,
+) -> FastAPI:
     """Create the application. Set `stopping` to end all streams, so that a server stops at once."""
     app = FastAPI(
         title="poller",
@@ -70,7 +101,11 @@ def create_app(backend: BackendQueries, stopping: asyncio.Event | None = None) -
         docs_url=None,  # the documentation pages load scripts from another host
         redoc_url=None,
         openapi_url=None,
-        middleware=[Middleware(SecurityHeaders), Middleware(GZipMiddleware, minimum_size=1024)],
+        middleware=[
+            Middleware(SecurityHeaders),
+            Middleware(HostCheck, hosts or AllowedHosts()),
+            Middleware(GZipMiddleware, minimum_size=1024),
+        ],
     )
     files = assets.load()
     page = PageRenderer(files, backend.links)
@@ -78,7 +113,8 @@ def create_app(backend: BackendQueries, stopping: asyncio.Event | None = None) -
 
     error_responses.add(app, page)
     _add_probes(app, backend, snapshots)
-    _add_overview_api(app, snapshots, files.build, stopping or asyncio.Event())
+    _add_overview_api(app, snapshots)
+    _add_stream(app, snapshots, files.build, most_streams, stopping or asyncio.Event())
     _add_overview_page(app, page, snapshots)
     _add_collectors(app, backend, page)
     device_routes.add(app, backend, page, snapshots)
@@ -113,9 +149,7 @@ def _add_probes(app: FastAPI, backend: BackendQueries, snapshots: Snapshots) -> 
         return Response(text, media_type=metrics.CONTENT_TYPE)
 
 
-def _add_overview_api(
-    app: FastAPI, snapshots: Snapshots, build: str, stopping: asyncio.Event
-) -> None:
+def _add_overview_api(app: FastAPI, snapshots: Snapshots) -> None:
     @app.get("/api/overview")
     async def overview() -> JSONResponse:
         """The overview as JSON; 503 while the board cannot be read."""
@@ -125,11 +159,20 @@ def _add_overview_api(
             return JSONResponse(body, status_code=503)
         return JSONResponse(overview_json.document(snapshot.overview))
 
-    @app.get("/api/stream", response_class=EventSourceResponse)
-    async def live() -> AsyncIterator[ServerSentEvent]:
-        """The changes of the overview page as server-sent events."""
-        async for frame in live_stream.frames(snapshots, build, stopping):
-            yield frame
+
+def _add_stream(
+    app: FastAPI, snapshots: Snapshots, build: str, most: int, stopping: asyncio.Event
+) -> None:
+    texts = FrameTexts(build)
+    slots = StreamSlots(most)
+
+    @app.get("/api/stream", dependencies=[Depends(slots.taken)])
+    async def live() -> StreamingResponse:
+        """The changes of the overview page as server-sent events; 503 if too many are open."""
+        frames = live_stream.frames(snapshots, texts, stopping)
+        return StreamingResponse(
+            frames, media_type=live_stream.MEDIA_TYPE, headers=live_stream.HEADERS
+        )
 
 
 def _add_overview_page(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:

@@ -7,6 +7,7 @@ import errno
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import sqlalchemy as sa
 import uvicorn
@@ -18,15 +19,21 @@ from poller.db.record import stored_rates
 from poller.domain.record.overview import Overview
 from poller.observability import logs
 from poller.presentation import collector_trust, device_state
+from poller.security import network_exposure
+from poller.security.allowed_hosts import AllowedHosts
 from poller.state import redis_client
 from poller.state.cluster import overview_reader, worker_registry
+from poller.web import http_connections
 from poller.web.backend_queries import BackendQueries
+from poller.web.http_connections import LimitedProtocol, WaitingConnections
 from poller.web.pages.collectors_page import CollectorsStatus
-from poller.web.routes import create_app
+from poller.web.routes import MOST_STREAMS, create_app
 
 log = logs.get(__name__)
 
 DEFAULT_PORT = 8080
+#: An open connection waits this long for the next request.
+KEEP_ALIVE_S = 5
 #: A stop waits this long for responses that are being sent.
 STOP_S = 1
 
@@ -37,18 +44,31 @@ def run(host: str, port: int | None = None) -> None:
     Raises PortInUse, InvalidSetting.
     """
     services = bootstrap.services()
+    settings = services.settings
+    network_exposure.check_page(host, settings.web_insecure)
     services.report_errors("web")
+    hosts = AllowedHosts(settings.web_hosts, [settings.web_url])
     with listen(host, port) as listener:
-        bound_host, bound_port = listener.getsockname()[:2]
-        log.info("page_served", url=f"http://{bound_host}:{bound_port}/")
-        server(backend_queries(services)).run(sockets=[listener])
+        _log_address(listener)
+        backend = backend_queries(services)
+        server(backend, hosts, settings.web_streams).run(sockets=[listener])
 
 
-def server(backend: BackendQueries) -> uvicorn.Server:
+def server(
+    backend: BackendQueries,
+    hosts: AllowedHosts | None = None,
+    most_streams: int = MOST_STREAMS,
+    waiting: WaitingConnections | None = None,
+) -> uvicorn.Server:
     """Create a server of the application; its `run` blocks."""
     stopping = asyncio.Event()
+    protocol: Any = partial(LimitedProtocol, waiting=waiting or WaitingConnections())
     config = uvicorn.Config(
-        create_app(backend, stopping),
+        create_app(backend, stopping, hosts, most_streams),
+        http=protocol,
+        ws="none",
+        limit_concurrency=http_connections.limit(most_streams),
+        timeout_keep_alive=KEEP_ALIVE_S,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -110,6 +130,16 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.set()
         await super().shutdown(sockets)
+
+
+def _log_address(listener: socket.socket) -> None:
+    """Say where the page is, and that an address beyond loopback is open to its network."""
+    host, port = listener.getsockname()[:2]
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if network_exposure.is_loopback(host):
+        log.info("page_served", url=f"http://{address}/")
+    else:
+        log.warning("page_served_without_login", address=address, to="every host that reaches it")
 
 
 def _bind(host: str, port: int) -> socket.socket:

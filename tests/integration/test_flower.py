@@ -1,10 +1,12 @@
-"""`poller flower`: Flower is safe and shows the poll queues."""
+"""Flower is safe and shows the poll queues, however it is started."""
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -20,6 +22,8 @@ from poller.state.keys import Keys
 from tests.conftest import wait_until
 
 PROGRAM = [sys.executable, "-m", "poller", "flower"]
+STOCK = [sys.executable, "-m", "celery", "-A", "poller", "flower"]
+LOGIN = "ops:hunter22"
 Start = Callable[..., str]
 
 
@@ -28,7 +32,7 @@ def flower(home: Path, tmp_path: Path, valkey_url: str, free_port: int) -> Itera
     """Start Flower; returns its address once it responds."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(**more: str) -> str:
+    def start(*argv: str, **more: str) -> str:
         env = {
             **os.environ,
             "POLLER_REDIS_URL": valkey_url,
@@ -36,7 +40,8 @@ def flower(home: Path, tmp_path: Path, valkey_url: str, free_port: int) -> Itera
             **more,
         }
         with (tmp_path / "log").open("wb") as log:
-            process = subprocess.Popen(PROGRAM, env=env, cwd=tmp_path, stdout=log, stderr=log)
+            program = argv or PROGRAM
+            process = subprocess.Popen(program, env=env, cwd=tmp_path, stdout=log, stderr=log)
         started.append(process)
         wait_until(lambda: _answers(f"http://127.0.0.1:{free_port}/"), "Flower", process)
         return f"http://127.0.0.1:{free_port}"
@@ -73,7 +78,7 @@ def test_the_broker_page_shows_the_poll_queues(flower: Start, redis_client: redi
 
 def test_a_password_is_required_and_not_shown(flower: Start) -> None:
     """The password is not on the command line, and requests without it are refused."""
-    url = flower(POLLER_FLOWER_BASIC_AUTH="ops:hunter22")
+    url = flower(POLLER_FLOWER_BASIC_AUTH=LOGIN)
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(url, timeout=5)
     lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _readable(path)]
@@ -88,11 +93,47 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def test_beyond_loopback_a_password_is_required(home: Path, tmp_path: Path) -> None:
+def test_the_stock_command_is_as_safe(flower: Start) -> None:
+    """`celery -A poller flower` listens on loopback only, asks for the password everywhere, and
+    answers to its own names.
+    """
+    url = flower(*STOCK, POLLER_FLOWER_BASIC_AUTH=LOGIN, POLLER_FLOWER_HOSTS="flower.example")
+    port = int(url.rpartition(":")[2])
+    with pytest.raises(ConnectionRefusedError):  # another address of this machine
+        socket.create_connection(("127.0.0.2", port), timeout=5)
+
+    assert [_status(url, path) for path in ("/workers", "/metrics", "/healthcheck")] == [
+        401,
+        401,
+        200,
+    ]
+    assert _status(url, "/metrics", Authorization=_basic(LOGIN)) == 200
+    assert _status(url, "/healthcheck", Host="evil.example") == 421
+    assert _status(url, "/healthcheck", Host="flower.example") == 200
+
+
+def _status(url: str, path: str, **headers: str) -> int:
+    request = urllib.request.Request(url + path, headers=headers)
+    try:
+        return int(urllib.request.urlopen(request, timeout=5).status)
+    except urllib.error.HTTPError as refusal:
+        return refusal.code
+
+
+def _basic(login: str) -> str:
+    return "Basic " + base64.b64encode(login.encode()).decode()
+
+
+@pytest.mark.parametrize("program", [PROGRAM, STOCK, [*STOCK, "--address=0.0.0.0"]])
+def test_beyond_loopback_a_password_is_required(
+    program: list[str], home: Path, tmp_path: Path
+) -> None:
     """Flower can stop workers."""
-    env = {**os.environ, "POLLER_FLOWER_BIND": "0.0.0.0"}
+    env = dict(os.environ)
+    if program[-1] != "--address=0.0.0.0":
+        env["POLLER_FLOWER_BIND"] = "0.0.0.0"
     done = subprocess.run(
-        PROGRAM, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        program, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=20
     )
     assert done.returncode == 2
     assert (

@@ -24,6 +24,7 @@ from poller.cli.up.process_supervisor import Supervisor, any_role
 from poller.db import migrate
 from poller.db.inventory import devices
 from poller.presentation import formatting
+from poller.security import network_exposure
 from poller.settings import Settings, load, origins, setting_sources
 from poller.state.redis_client import store_errors
 
@@ -105,6 +106,7 @@ class LocalCluster:
         """Start the server, upgrade the database, and publish where both are."""
         settings = self.settings
         flower.check(settings)
+        network_exposure.check_page(settings.web_bind, settings.web_insecure)
         self._choose_ports()
 
         redis_url = settings.broker_url
@@ -174,7 +176,18 @@ class LocalCluster:
             self.supervisor.add(role_commands.traps(self.env))
 
         self.lines.addresses(self._page_address(), self._flower_address(), self.settings.home)
+        self._note_exposure()
         self._note(f"next    {self._next(services)}")
+
+    def _note_exposure(self) -> None:
+        """Say the real addresses of what other machines reach."""
+        settings = self.settings
+        if not network_exposure.is_loopback(settings.web_bind):
+            address = f"{settings.web_bind}:{self.web_port}"
+            self._note(f"open    the page listens on {address} and has no login")
+        if not network_exposure.is_loopback(settings.flower_bind):
+            address = f"{settings.flower_bind}:{self.flower_port}"
+            self._note(f"open    Flower listens on {address}")
 
     def _next(self, services: Services) -> str:
         """The command to type in a second terminal, which finds this process by its home."""

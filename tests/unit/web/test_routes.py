@@ -188,3 +188,19 @@ def test_the_api_gives_the_reason_for_an_unserved_queue(create_client) -> None:
     assert acme["reason"].endswith(
         "the nearest, celery@poll-1, lacks collector acme-olt and tag zone=dmz"
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:8080", 200), ("[::1]:8080", 200), ("localhost", 200), ("evil.example:8080", 421)],
+)
+@pytest.mark.parametrize("path", ["/", "/healthz", "/api/overview", "/metrics"])
+def test_a_foreign_host_header_is_refused(create_client, path: str, host: str, status: int) -> None:
+    """A site that lets its name point to this machine gets nothing, on any path."""
+    response = create_client(fleet.HEALTHY).get(path, headers={"Host": host})
+    assert response.status_code == status
+    if status != 200:
+        assert response.text == (
+            "evil.example is not a name of this service. Add it to POLLER_WEB_HOSTS to use it.\n"
+        )
+        assert response.headers["Content-Security-Policy"]

@@ -23,4 +23,5 @@ def _healthy() -> Overview:
 def create(**queries: object) -> TestClient:
     """A client of the application. The default queries are those of a healthy fleet."""
     queries = {"overview": _healthy, "store_errors": dict} | queries
-    return TestClient(create_app(BackendQueries(**queries)))  # type: ignore[arg-type]
+    app = create_app(BackendQueries(**queries))  # type: ignore[arg-type]
+    return TestClient(app, base_url="http://127.0.0.1")

@@ -7,10 +7,12 @@ import dataclasses
 import itertools
 import json
 
+import pytest
 import web_overviews as fleet
 
 from poller.domain.record.overview import Overview
 from poller.web.api import live_stream
+from poller.web.api.live_stream import FrameTexts
 from poller.web.api.snapshot import Snapshots
 from poller.web.pages import overview_page
 from poller.web.pages.overview_page import OverviewView
@@ -32,9 +34,11 @@ def frames_of(*overviews: Overview) -> list[dict[str, object]]:
 
         # By this clock every snapshot is expired at the next read.
         snapshots = Snapshots(read, lambda: float(next(ticks)))
+        texts = FrameTexts("build")
         return [
-            json.loads(frame.raw_data or "")
-            async for frame in live_stream.frames(snapshots, "build", stopping, period_s=0.001)
+            json.loads(frame.partition(b"data: ")[2])
+            async for frame in live_stream.frames(snapshots, texts, stopping, period_s=0.001)
+            if b"data: " in frame
         ]
 
     return asyncio.run(watch())
@@ -49,7 +53,7 @@ def test_the_first_frame_has_everything_and_the_next_only_changes() -> None:
 
 
 def test_an_unchanged_board_sends_no_frame() -> None:
-    """The ping of the server keeps the connection open."""
+    """A comment now and then keeps the connection open."""
     same = dataclasses.replace(fleet.HEALTHY)
     assert len(frames_of(fleet.HEALTHY, fleet.HEALTHY, same)) == 1
 
@@ -68,8 +72,9 @@ def test_a_stop_ends_the_stream_at_once() -> None:
     async def watch() -> float:
         stopping = asyncio.Event()
         frames = live_stream.frames(
-            Snapshots(lambda: fleet.HEALTHY), "build", stopping, period_s=3600
+            Snapshots(lambda: fleet.HEALTHY), FrameTexts("build"), stopping, period_s=3600
         )
+        assert (await anext(frames)).startswith(b"retry: ")
         await anext(frames)
         asyncio.get_running_loop().call_later(0.01, stopping.set)
         started = asyncio.get_running_loop().time()
@@ -77,6 +82,38 @@ def test_a_stop_ends_the_stream_at_once() -> None:
         return asyncio.get_running_loop().time() - started
 
     assert asyncio.run(watch()) < 1
+
+
+def test_a_quiet_stream_sends_a_comment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proxies close a connection that says nothing for a minute."""
+    monkeypatch.setattr(live_stream, "PING_EVERY", 2)
+
+    async def watch() -> list[bytes]:
+        snapshots = Snapshots(lambda: fleet.HEALTHY)
+        texts = FrameTexts("build")
+        frames = live_stream.frames(snapshots, texts, asyncio.Event(), period_s=0.001)
+        return [await anext(frames) for _ in range(3)]
+
+    assert asyncio.run(watch())[2] == live_stream.PING
+
+
+def test_streams_share_the_texts_of_their_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change is encoded once, however many pages are open."""
+    encoded: list[object] = []
+    real = live_stream.changes
+
+    def counted(old: OverviewView | None, new: OverviewView) -> dict[str, object]:
+        encoded.append(new)
+        return real(old, new)
+
+    monkeypatch.setattr(live_stream, "changes", counted)
+    texts = FrameTexts("build")
+    healthy = overview_page.build_view(fleet.HEALTHY)
+    failing = overview_page.build_view(fleet.FAILING)
+    whole = {texts.of_change(None, healthy) for _ in range(100)}
+    patches = {texts.of_change(healthy, failing) for _ in range(100)}
+    assert (len(whole), len(patches), len(encoded)) == (1, 1, 2)
+    assert texts.of_change(None, failing) not in whole | patches
 
 
 def patched(

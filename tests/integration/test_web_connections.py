@@ -1,0 +1,122 @@
+"""The web server serves others while clients hold streams open, stop half-way or do not read."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from poller.web import http_connections, web_process
+from poller.web.backend_queries import BackendQueries
+from poller.web.http_connections import WaitingConnections
+from tests.conftest import wait_until
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
+
+import web_overviews as fleet
+
+HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+STREAM = b"GET /api/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+MOST_WAITING = 20
+MOST_STREAMS = 2
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A server with small limits: 20 unfinished requests for half a second, two streams."""
+    backend = BackendQueries(overview=lambda: fleet.HEALTHY, store_errors=dict)
+    waiting = WaitingConnections(MOST_WAITING, head_s=0.5)
+    server = web_process.server(backend, most_streams=MOST_STREAMS, waiting=waiting)
+    listener = web_process.listen("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    wait_until(lambda: server.started, "the server")
+    yield int(listener.getsockname()[1])
+    server.should_exit = True
+    thread.join(10)
+
+
+def connected(port: int, text: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=5)
+    connection.sendall(text)
+    return connection
+
+
+def _takes(connection: socket.socket, text: bytes) -> bool:
+    """Whether the server still accepts bytes."""
+    try:
+        connection.sendall(text)
+    except (ConnectionResetError, BrokenPipeError):
+        return False
+    return True
+
+
+def is_cut(connection: socket.socket) -> bool:
+    """Whether the server has closed it; waits up to five seconds for that."""
+    with suppress(ConnectionResetError):
+        while connection.recv(65536):
+            pass
+    return True
+
+
+def test_a_half_sent_request_is_cut_however_slowly_it_goes_on(port: int) -> None:
+    """Single bytes that complete no request do not prolong its time."""
+    with connected(port, HALF) as slow:
+        wait_until(lambda: not _takes(slow, b"x"), "the end of a slow request")
+
+
+def test_the_next_request_on_an_open_connection_has_the_same_time(port: int) -> None:
+    """A whole request does not buy time for a half one."""
+    whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with connected(port, whole + HALF) as slow:
+        assert slow.recv(65536).startswith(b"HTTP/1.1 200")
+        assert is_cut(slow)
+
+
+def test_a_flood_of_half_sent_requests_cuts_the_oldest_and_serves_others(port: int) -> None:
+    """The server holds a fixed number of unfinished requests, and a good one is answered."""
+    flood = [connected(port, HALF) for _ in range(3 * MOST_WAITING)]
+    assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+    assert is_cut(flood[0])
+    for connection in flood:
+        connection.close()
+
+
+def test_streams_have_a_limit_and_are_counted_back(port: int) -> None:
+    """One stream too many gets 503 with Retry-After; a closed stream makes room."""
+    url = f"http://127.0.0.1:{port}/api/stream"
+    streams = [connected(port, STREAM) for _ in range(MOST_STREAMS)]
+    for stream in streams:
+        assert stream.recv(65536).startswith(b"HTTP/1.1 200")
+
+    refused = httpx.get(url)
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"] == "10"
+    assert "POLLER_WEB_STREAMS" in refused.json()["detail"]
+
+    streams[0].close()
+    wait_until(lambda: _opens(url), "room for a stream")
+    streams[1].close()
+
+
+def _opens(url: str) -> bool:
+    with httpx.stream("GET", url) as response:
+        return response.status_code == 200
+
+
+def test_a_client_that_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    """Responses that fill all buffers do not stay in memory for ever."""
+    monkeypatch.setattr(http_connections, "READ_S", 0.5)
+    request = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", port))
+        deaf.settimeout(10)
+        while _takes(deaf, request):
+            pass
