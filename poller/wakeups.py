@@ -18,6 +18,12 @@ log = logs.get(__name__)
 RESUBSCRIBED = "resubscribed"
 #: Pause before a new subscription after an error.
 RECONNECT_S = 0.5
+#: How often an idle subscription asks the server for a sign of life, and how many unanswered
+#: requests end it. After the first unanswered one it asks at every pass of the loop.
+CHECK_S = 3
+MAX_UNANSWERED = 3
+#: Length of one pass of the loop.
+PASS_S = 1.0
 
 
 def listen(
@@ -36,11 +42,14 @@ def _listen(
         try:
             with client.pubsub(ignore_subscribe_messages=True) as pubsub:  # type: ignore[no-untyped-call]
                 pubsub.subscribe(channel)
+                pubsub.connection.health_check_interval = CHECK_S
                 on_wakeup(RESUBSCRIBED)
                 while not stopping.is_set():
-                    message = pubsub.get_message(timeout=1.0)
+                    message = pubsub.get_message(timeout=PASS_S)
                     if message:
                         on_wakeup(str(message["data"]))
+                    elif pubsub.health_check_response_counter > MAX_UNANSWERED:
+                        raise redis.ConnectionError("the server does not answer")
         except (redis.RedisError, OSError) as error:
             log.warning("wakeups_interrupted", error=str(error))
             stopping.wait(RECONNECT_S)

@@ -102,8 +102,7 @@ class Leader:
         self._leads_until_mono = 0.0
         self._announced = False
         try:
-            self._leadership.leave()
-            if was_leading and self._leadership.resign():
+            if self._leadership.resign() and was_leading:
                 message = f"{self._leadership.name} stopped and handed over"
                 self._record(Kind.LEADERSHIP_HANDED_OVER, message)
         except errors.StoreError as error:

@@ -44,6 +44,8 @@ STANDBY_S = 0.25
 HOUSEKEEPING_S = 1.0
 #: Pause before RedBeat's entries are read again after an error.
 ENTRIES_RETRY_S = 5.0
+#: The longest wait for Redis at the end. A lock that was not given back runs out by itself.
+CLOSE_S = 2.5
 #: Failures of Redis and the broker: the next tick tries again.
 STORE_FAILURES = (errors.StoreError, redis.RedisError, KombuError, OSError)
 
@@ -288,9 +290,21 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if not self._closed:
             self._closed = True
             self._stopping.set()
-            self._leader.stop()
-            self._events.close()
+            closing = threading.Thread(target=self._hand_over, name="closing", daemon=True)
+            closing.start()
+            closing.join(CLOSE_S)
             super().close()
+
+    def _hand_over(self) -> None:
+        self._leader.stop()
+        self._events.close()
+
+    def _ensure_connected(self) -> Any:
+        """The connection of the producer, which connects at its first use.
+
+        Celery would wait here for the broker for ever.
+        """
+        return self.connection
 
 
 @beat_init.connect

@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import redis
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.retry import Retry
 
 from poller import errors
 from poller.state import redis_errors
+from poller.state.call_budget import CallBudget
 
+#: The longest wait for one reply of the server.
 SOCKET_TIMEOUT_S = 1.5
+#: A try of a call starts within this many waits: a call to a silent server ends after two tries.
+TRIES_WITHIN = 1.5
 
 
 def connect(url: str, timeout_s: float = SOCKET_TIMEOUT_S, retries: int = 2) -> redis.Redis:
     """Return a client that decodes text. Raises InvalidSetting.
 
-    The client retries commands: every script is safe to run twice (see the .lua files).
+    The client retries commands: every script is safe to run twice (see the .lua files). So a
+    connection needs no check before use: a call that meets a dead one repeats on a new one.
     """
     try:
         return redis.Redis.from_url(
@@ -28,8 +31,7 @@ def connect(url: str, timeout_s: float = SOCKET_TIMEOUT_S, retries: int = 2) -> 
             socket_timeout=timeout_s,
             socket_connect_timeout=timeout_s,
             socket_keepalive=True,
-            health_check_interval=3,
-            retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=0.5), retries),
+            retry=CallBudget(retries, TRIES_WITHIN * timeout_s),
         )
     except ValueError as error:
         raise errors.InvalidSetting(

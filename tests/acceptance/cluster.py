@@ -189,8 +189,7 @@ class Cluster:
         imports.apply_import(self.services.engine, rows)
 
     def start_beat(self, **env: str) -> Beat:
-        network = Proxy(self.valkey.port)
-        self._networks.append(network)
+        network = self.make_network()
         name = self._next_name("beat")
         words = ["beat", "--hostname", name]
         beat = Beat(words, self.environment(network.port, env), self.directory, name)
@@ -198,9 +197,15 @@ class Cluster:
         self.beats.append(beat)
         return beat
 
-    def start_worker(self, *words: str, **env: str) -> Program:
+    def make_network(self) -> Proxy:
+        """Return a network to Valkey that can be cut and slowed down."""
+        network = Proxy(self.valkey.port)
+        self._networks.append(network)
+        return network
+
+    def start_worker(self, *words: str, network: Proxy | None = None, **env: str) -> Program:
         name = self._next_name("worker")
-        env = self.environment(self.valkey.port, env)
+        env = self.environment(network.port if network else self.valkey.port, env)
         worker = Program(["worker", "--hostname", name, *words], env, self.directory, name)
         self.workers.append(worker)
         return worker

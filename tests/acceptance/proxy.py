@@ -24,9 +24,12 @@ class Proxy:
 
     def __init__(self, upstream: int) -> None:
         self.port = 0
+        self.accepted = 0  # connections so far
         self._upstream = upstream
         self._mode = Mode.OPEN
         self._links: set[_Link] = set()
+        self._one_way_s = 0.0
+        self._round_trips = 0
         self._hold_at: bytes | None = None
         self._released = asyncio.Event()
         self._server: asyncio.Server | None = None
@@ -45,6 +48,15 @@ class Proxy:
     def silence(self) -> None:
         """Drop all packets without closing a connection."""
         self._do(self._fall_silent())
+
+    def slow_down(self, round_trip_s: float) -> None:
+        """Delay all data as a long line does; a request and its reply take `round_trip_s`."""
+        self._one_way_s = round_trip_s / 2
+
+    @property
+    def round_trips(self) -> int:
+        """How often a client sent a request after the reply to its last one."""
+        return self._round_trips
 
     def hold(self, word: bytes) -> None:
         """Delay the next request that contains `word`, and the rest of that connection, until
@@ -69,10 +81,17 @@ class Proxy:
 
     def close(self) -> None:
         self._do(self._cut(Mode.REFUSED))
+        self._do(self._end_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=10)
+
+    async def _end_tasks(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
@@ -99,10 +118,12 @@ class Proxy:
             await self._listen()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
         link = _Link(writer)
         self._links.add(link)
         try:
-            await self._serve(link, reader, writer)
+            with suppress(asyncio.CancelledError):  # the proxy closes
+                await self._serve(link, reader, writer)
         finally:
             self._links.discard(link)
             link.reset()
@@ -127,17 +148,40 @@ class Proxy:
     async def _pass_on(
         self, link: _Link, source: asyncio.StreamReader, sink: asyncio.StreamWriter, watched: bool
     ) -> None:
+        line = asyncio.Queue[tuple[float, bytes]]()
+        arrivals = asyncio.ensure_future(self._deliver(line, sink))
         with suppress(OSError):
             while data := await source.read(65536):
+                self._count(link, watched)
                 if watched and self._hold_at and (link.holds or self._hold_at in data):
                     link.holds = True
                     await self._released.wait()
+                line.put_nowait((self._loop.time() + self._one_way_s, data))
+        line.put_nowait((self._loop.time() + self._one_way_s, b""))
+        await arrivals
+        link.holds = False
+
+    async def _deliver(
+        self, line: asyncio.Queue[tuple[float, bytes]], sink: asyncio.StreamWriter
+    ) -> None:
+        """Pass on data when it has travelled long enough; no data stands for a closed side."""
+        with suppress(OSError):
+            while True:
+                arrival, data = await line.get()
+                if arrival > self._loop.time():
+                    await asyncio.sleep(arrival - self._loop.time())
+                if not data:
+                    break
                 if self._mode is not Mode.SILENT:
                     sink.write(data)
                     await sink.drain()
-        link.holds = False
         if self._mode is not Mode.SILENT:
             sink.close()  # the other side closed
+
+    def _count(self, link: _Link, is_request: bool) -> None:
+        if is_request and not link.asks:
+            self._round_trips += 1
+        link.asks = is_request
 
 
 class _Link:
@@ -146,6 +190,7 @@ class _Link:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writers = [writer]
         self.holds = False
+        self.asks = False  # the last data were the client's
 
     def add(self, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)

@@ -41,8 +41,11 @@ class Leadership:
         return epoch > 0
 
     def resign(self) -> bool:
-        """End our own leadership, so that a standby leads at once. Returns whether we led."""
-        return bool(self._scripts.run("resign", [self.token]))
+        """Leave for good: end our own leadership, so that a standby leads at once.
+
+        Returns whether we led.
+        """
+        return bool(self._scripts.run("resign", [self.token, self.name]))
 
     def stand_by(self, now_ms: int) -> None:
         """Record a heartbeat of this standby, and drop the standbys that stopped sending them."""
@@ -54,11 +57,6 @@ class Leadership:
         pipe.zremrangebyscore(standbys, "-inf", lost_before_ms)
         with store_errors(self.redis):
             pipe.execute()
-
-    def leave(self) -> None:
-        """Remove this process from the standbys."""
-        with store_errors(self.redis):
-            self.redis.zrem(self.keys.standbys, self.name)
 
     def _lead(self, renew_only: bool) -> tuple[int, bool]:
         arguments = [

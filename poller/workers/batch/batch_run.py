@@ -20,7 +20,7 @@ from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state.board.board_values import Move, Start, Started
-from poller.workers.batch import credential_cache, round_effects
+from poller.workers.batch import credential_cache, retrying_board, round_effects
 from poller.workers.batch.collection import Collected, Collection
 from poller.workers.batch.credential_cache import CredentialOrError
 from poller.workers.batch.finished_poll import FinishedPoll
@@ -326,8 +326,10 @@ class BatchRun:
 
     def _abandon(self, error: BaseException) -> None:
         """Hand back what is unfinished: after an error with a pause, on exit at once for another
-        worker.
+        worker. Without Redis the leases bring the targets back.
         """
+        if retrying_board.is_away(error):
+            return
         pause_ms = STORE_PAUSE_MS if isinstance(error, Exception) else 0
         with suppress(errors.StoreError):
             self._hand_back(list(self._unfinished), pause_ms)

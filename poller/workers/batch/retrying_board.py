@@ -60,6 +60,10 @@ class RetryingBoard:
             try:
                 return call(*args, **kwargs)
             except errors.StoreUnavailable as error:
-                is_away = isinstance(error.__cause__, redis.ConnectionError | redis.TimeoutError)
-                if not is_away or self._draining.wait(REPEAT_S):
+                if not is_away(error) or self._draining.wait(REPEAT_S):
                     raise
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether Redis did not answer."""
+    return isinstance(error.__cause__, redis.ConnectionError | redis.TimeoutError)
