@@ -22,6 +22,10 @@ def per_second(metric: str, rate: float | None) -> str:
 def traffic(names: Collection[str]) -> Collection[str]:
     """The counters that count octets, 64-bit ones where they exist; without octets all counters."""
     octets = [name for name in names if _OCTETS.search(name)]
-    # `ifHCInOctets` replaces `ifInOctets`.
-    replaced = {name.replace("HC", "", 1) for name in octets if "HC" in name}
-    return [name for name in octets if name not in replaced] or names
+    return without_short_counters(octets) or names
+
+
+def without_short_counters(names: Collection[str]) -> list[str]:
+    """The counters without those that a 64-bit one replaces: `ifHCInOctets`, not `ifInOctets`."""
+    replaced = {name.replace("HC", "", 1) for name in names if "HC" in name}
+    return [name for name in names if name not in replaced]

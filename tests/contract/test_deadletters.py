@@ -127,12 +127,10 @@ def test_letters_of_targets_that_are_not_polled_are_removed(engine: Engine, ids:
     ("wanted", "expected"),
     [
         (Wanted(reason="auth_failed"), {0, 1, 2}),
-        (Wanted(code="timeout"), {3}),
+        (Wanted(codes=["timeout"]), {3}),
         (Wanted(collector="ping"), {3}),
-        (Wanted(site="ber"), {2, 3}),
-        (Wanted(device="d2"), {1}),
-        (Wanted(site="ber", code="auth_failed"), {2}),
-        (Wanted(site="nowhere"), set()),
+        (Wanted(codes=["timeout", "auth_failed"]), {0, 1, 2, 3}),
+        (Wanted(collector="ping", codes=["auth_failed"]), set()),
         (Wanted(ids=[]), set()),
     ],
 )

@@ -144,13 +144,15 @@ def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
         ("", ""),
         ("sw2", "snmp"),
     ]
-    assert [row.run.plan_ms for row in run_ledger.recent(engine, device="sw1")] == [2_000, 1_000]
+    assert [row.run.plan_ms for row in run_ledger.recent(engine, target_ids=[one])] == [2_000, 1_000]
     assert [
-        row.run.plan_ms for row in run_ledger.recent(engine, target_id=one, failed_only=True)
+        row.run.plan_ms for row in run_ledger.recent(engine, target_ids=[one], failed_only=True)
     ] == [2_000]
     assert [row.run.plan_ms for row in run_ledger.recent(engine, since_ms=3_000)] == [4_000, 3_000]
     assert [row.run.plan_ms for row in run_ledger.recent(engine, failed_only=True)] == [2_000]
-    assert run_ledger.recent(engine, device="nobody") == []
+    assert run_ledger.recent(engine, target_ids=[]) == []
+    many = range(two, two + 100)
+    assert [row.run.plan_ms for row in run_ledger.recent(engine, target_ids=many)] == [3_000]
 
 
 def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
@@ -167,10 +169,11 @@ def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
     asked: list[tuple[str, object]] = []
     sa.event.listen(engine, "before_cursor_execute", lambda *a: asked.append((a[2], a[3])))
     for question in (
-        {"device": "sw1"},
+        {"target_ids": [1]},
         {"failed_only": True},
         {},
-        {"device": "sw1", "failed_only": True},
+        {"target_ids": [1], "failed_only": True},
+        {"target_ids": range(1, 100)},
     ):
         asked.clear()
         run_ledger.recent(engine, limit=20, **question)

@@ -28,7 +28,7 @@ def test_only_failed_targets_that_may_recover_travel_in_the_retry(world: World) 
     found = world.board.statuses(ids)[ids[1]]
     assert (found.failures, found.code) == (1, "timeout")
     assert [
-        row.run.attempt for row in run_ledger.recent(world.services.engine, target_id=ids[1])
+        row.run.attempt for row in run_ledger.recent(world.services.engine, target_ids=[ids[1]])
     ] == [3]
     assert world.sound(ids)
 

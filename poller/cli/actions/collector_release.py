@@ -12,6 +12,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.failures.quarantine import Record
+from poller.domain.inventory import did_you_mean
 from poller.domain.record.event_kinds import Event, Kind
 from poller.presentation import collector_trust
 from poller.state.cluster import quarantine_records
@@ -96,9 +97,7 @@ def _nothing_to_release(services: Services, name: str) -> errors.NotFound:
     if name not in installed:
         records = quarantine_records.read(services.redis, services.keys)
         names = {each.collector for each in records} | set(installed)
-        target_arguments.refuse_unknown(
-            "collector", name, sorted(names), command="poller collectors"
-        )
+        did_you_mean.refuse_unknown("collector", name, names, "poller collectors")
 
     return errors.NotFound(f"nothing is held against collector {name}", hint="poller collectors")
 

@@ -18,10 +18,18 @@ from poller import errors
 from poller.bootstrap import Services
 from poller.cli.up import listen_ports
 from poller.collectors import credentials as models
-from poller.db.inventory import credential_rows, devices, imports, sites, targets
+from poller.db.inventory import (
+    credential_rows,
+    devices,
+    filter_conditions,
+    imports,
+    sites,
+    targets,
+)
 from poller.db.inventory.devices import Device
 from poller.db.inventory.targets import Target
 from poller.domain.inventory import draft
+from poller.domain.inventory.target_filter import TargetFilter
 from poller.sim import fleet
 
 TAG = "demo"
@@ -97,7 +105,9 @@ def clear(services: Services) -> None:
 def tagged(services: Services) -> Tagged:
     """The devices with the demo tag, simulated ones apart from others."""
     found = Tagged([], [])
-    for device in devices.listing(services.engine, tag=TAG, limit=None):
+    matching = filter_conditions.matching_devices(services.engine, TargetFilter(tags=(TAG,)))
+    ids = [device.id for device in matching]
+    for device in devices.listing(services.engine, ids=ids, limit=None):
         group = found.simulated if _is_simulated(device.address) else found.others
         group.append(device)
     return found

@@ -59,6 +59,12 @@ def collectors(incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
+def states(incomplete: str) -> list[str]:
+    from poller.domain.inventory.target_filter import TargetState
+
+    return [state.value for state in TargetState if state.startswith(incomplete)]
+
+
 def snmp_names(incomplete: str) -> list[str]:
     """Names of built-in SNMP modules and their metrics, by text search: YAML is too slow."""
     import poller

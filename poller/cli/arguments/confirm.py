@@ -20,6 +20,8 @@ Number = Annotated[
     ),
 ]
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")]
+
 #: Above this count the operator types the number: a `y` is typed too easily.
 MANY = 1_000
 

@@ -11,7 +11,6 @@ import typer
 
 from poller import errors
 from poller.cli.arguments import completion
-from poller.domain.inventory.did_you_mean import nearest
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -28,11 +27,11 @@ TargetWord = Annotated[
         autocompletion=completion.devices,
     ),
 ]
-TargetWords = Annotated[
-    list[str],
+OptionalTargetWord = Annotated[
+    str | None,
     typer.Argument(
-        metavar=f"{_METAVAR}...",
-        help="Devices, or single targets.",
+        metavar=f"[{_METAVAR}]",
+        help="A device, or one target of it.",
         autocompletion=completion.devices,
     ),
 ]
@@ -129,24 +128,13 @@ def no_target(device: str) -> errors.NotFound:
     )
 
 
-def not_on_board(target: Target) -> errors.NotFound:
+def not_on_board(device: str, target: str) -> errors.NotFound:
     """The error for a target that the board does not hold."""
     return errors.NotFound(
-        f'target "{target.device}/{target.name}" is not on the board',
+        f'target "{device}/{target}" is not on the board',
         "it is disabled, or no scheduler has run since it was added",
         "poller status",
     )
-
-
-def refuse_unknown(noun: str, name: str, names: Sequence[str], command: str = "") -> None:
-    """Raise NotFound with the nearest name unless `name` is in `names`; `command` lists them."""
-    if name in names:
-        return
-
-    command = command or f"poller {noun} list"
-    near = nearest(name, names)
-    hint = f"did you mean {near}? (or: {command})" if near else command
-    raise errors.NotFound(f'no {noun} named "{name}"', hint=hint)
 
 
 def operator_name() -> str:

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller import bootstrap, errors, event_publisher
-from poller.cli.arguments import since, target_arguments
-from poller.cli.arguments.target_arguments import TargetWord, TargetWords, operator_name
+from poller.cli.actions import bulk_change
+from poller.cli.actions.bulk_change import BulkOptions
+from poller.cli.arguments import filter_options, since, target_arguments
+from poller.cli.arguments.filter_options import FilterOptions
+from poller.cli.arguments.option_group import expand_options
+from poller.cli.arguments.target_arguments import (
+    OptionalTargetWords,
+    TargetWord,
+    operator_name,
+)
 from poller.cli.output import progress, render
 from poller.cli.output.columns import (
     Fit,
@@ -33,8 +41,11 @@ from poller.state.cluster import overview_reader
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
+    from poller.db.inventory.filter_conditions import SelectedTarget
     from poller.db.inventory.targets import Target
     from poller.domain.inventory.poll_target import PollTarget
+
+    Polled = Target | SelectedTarget
 
 SHORTEST_MS = 1_000
 LONGEST_MS = 30 * 86_400_000
@@ -100,13 +111,23 @@ def show(target: TargetWord, as_json: Json = False) -> None:
 
 
 @app.command("reset")
-def reset(words: TargetWords, as_json: Json = False) -> None:
+@expand_options
+def reset(
+    words: OptionalTargetWords = None,
+    *,
+    selection: FilterOptions,
+    bulk: BulkOptions,
+    as_json: Json = False,
+) -> None:
     """Close breakers and clear their failures: polled at the next slot.
 
     The result of a running poll wins.
     """
     services = bootstrap.services()
-    targets = _targets(services, words)
+    targets = _selected(services, words, selection, "poller breaker reset --help")
+    if not _agreed("reset", targets, words, bulk, as_json):
+        return
+
     breakers = Breakers(services.board)
     now_ms = services.board.now_ms()
     before = breakers.show(list(targets), now_ms)
@@ -142,8 +163,12 @@ def reset(words: TargetWords, as_json: Json = False) -> None:
 
 
 @app.command("open")
+@expand_options
 def open_(
-    words: TargetWords,
+    words: OptionalTargetWords = None,
+    *,
+    selection: FilterOptions,
+    bulk: BulkOptions,
     for_: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="For how long, 1s to 30d.")
     ] = "30m",
@@ -156,7 +181,10 @@ def open_(
         raise errors.InvalidInput(f"--for {for_} is out of bounds", hint=hint)
 
     services = bootstrap.services()
-    targets = _targets(services, words)
+    targets = _selected(services, words, selection, "poller breaker open --help")
+    if not _agreed("open", targets, words, bulk, as_json):
+        return
+
     now_ms = services.board.now_ms()
     opening = Opening(now_ms + length_ms, now_ms, operator_name())
 
@@ -173,7 +201,7 @@ def open_(
         "by": opening.who,
     }
     text = f"opened {formatting.counted(len(opened), 'breaker')} until {plain(until)}"
-    then = f"poller breaker reset {' '.join(words)}"
+    then = f"poller breaker reset {' '.join(words)}" if words else ""
     render.changed(text, "poller.breaker.open/1", item, as_json, then)
 
 
@@ -184,14 +212,40 @@ def _targets(services: Services, words: Sequence[str]) -> dict[int, Target]:
     return target_arguments.targets(database(services), words)
 
 
-def _refuse_absent(targets: Mapping[int, Target], present: Mapping[int, Any]) -> None:
+def _selected(
+    services: Services, words: Sequence[str] | None, selection: FilterOptions, hint: str
+) -> Mapping[int, Polled]:
+    """The named targets, or those that match a filter, by id. Raises NotFound."""
+    filter_options.refuse_both(words, not selection.is_empty, hint)
+    if words:
+        return _targets(services, words)
+    found = filter_options.matching_targets(services, selection.parse())
+    return {each.id: each for each in found}
+
+
+def _agreed(
+    verb: str,
+    targets: Mapping[int, Polled],
+    words: Sequence[str] | None,
+    bulk: BulkOptions,
+    as_json: bool,
+) -> bool:
+    """Whether to go on. Named targets need no confirmation, those that match a filter do."""
+    if words and not bulk.dry_run:
+        return True
+    names = [f"{each.device}/{each.name}" for each in targets.values()]
+    action = f"{verb} the {formatting.counted(len(targets), 'breaker')} of these targets"
+    return bulk_change.agreed(action, names, bulk, as_json)
+
+
+def _refuse_absent(targets: Mapping[int, Polled], present: Mapping[int, Any]) -> None:
     """Raise NotFound if the board holds none of the targets."""
     if not present:
         first = next(iter(targets.values()))
-        raise target_arguments.not_on_board(first)
+        raise target_arguments.not_on_board(first.device, first.name)
 
 
-def _opened(target: Target, opening: Opening) -> Event:
+def _opened(target: Polled, opening: Opening) -> Event:
     until = plain(instant(opening.until_ms))
     name = f"{target.device}/{target.name}"
     return Event(
@@ -205,7 +259,7 @@ def _opened(target: Target, opening: Opening) -> Event:
     )
 
 
-def _closed(before: BoardTarget, target: Target, now_ms: int) -> Event:
+def _closed(before: BoardTarget, target: Polled, now_ms: int) -> Event:
     who = operator_name()
     name = f"{target.device}/{target.name}"
     length = duration.rounded_text(max(0, now_ms - before.since_ms))

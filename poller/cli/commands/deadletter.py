@@ -10,11 +10,12 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli.actions import letter_requeue
-from poller.cli.arguments import target_arguments, target_filter
-from poller.cli.arguments.confirm import Number, Yes, confirm_counted
+from poller.cli.arguments import letter_filter, target_arguments
+from poller.cli.arguments.confirm import DryRun, Number, Yes, confirm_counted
+from poller.cli.arguments.filter_options import FilterOptions
+from poller.cli.arguments.letter_filter import LetterFilter
 from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.target_arguments import OptionalTargetWords, TargetWord
-from poller.cli.arguments.target_filter import LetterFilter
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import (
@@ -41,7 +42,6 @@ app = typer.Typer(
 )
 
 All = Annotated[bool, typer.Option("--all", help="Every dead letter there is.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")]
 
 _GROUP_COLUMNS = (
     column("REASON", "reason", fit=Fit.WHOLE),
@@ -64,17 +64,21 @@ _COLUMNS = (
 
 @app.command("list")
 @expand_options
-def list_(letter_filter: LetterFilter, limit: Limit = 50, as_json: Json = False) -> None:
+def list_(
+    letters: LetterFilter, targets: FilterOptions, limit: Limit = 50, as_json: Json = False
+) -> None:
     """List groups of one cause, then the dead letters, the oldest first."""
     from poller.db.record import dead_letter_rows
 
-    engine = inventory_database.database()
-    groups = dead_letter_rows.groups(engine, letter_filter.query(engine))
-    letters = letter_filter.letters(engine, limit)
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    wanted = letter_filter.query(services, letters, targets)
+    groups = dead_letter_rows.groups(engine, wanted)
+    found = dead_letter_rows.listing(engine, wanted, limit)
     now_ms = _now_ms()
     total = sum(group.letters for group in groups)
     group_items = [_group_item(group, now_ms) for group in groups]
-    items = [_item(named, now_ms) for named in letters]
+    items = [_item(named, now_ms) for named in found]
 
     if as_json:
         body = {"groups": group_items, "items": items, "total": total}
@@ -82,7 +86,8 @@ def list_(letter_filter: LetterFilter, limit: Limit = 50, as_json: Json = False)
         return
 
     if not total:
-        render.note("no dead letter" if letter_filter.is_empty else "no dead letter matches")
+        is_filtered = not (letters.is_empty and targets.is_empty)
+        render.note("no dead letter matches" if is_filtered else "no dead letter")
         return
 
     render.listing("", group_items, _GROUP_COLUMNS, as_json=False)
@@ -97,9 +102,9 @@ def list_(letter_filter: LetterFilter, limit: Limit = 50, as_json: Json = False)
 @app.command("show")
 def show(target: TargetWord, as_json: Json = False) -> None:
     """Show all fields of a dead letter, and what to do about it."""
-    engine = inventory_database.database()
-    targets = target_arguments.targets(engine, [target])
-    letters = target_filter.letters_of(engine, list(targets))
+    services = bootstrap.services()
+    targets = target_arguments.targets(inventory_database.database(services), [target])
+    letters = letter_filter.letters_of(services, list(targets))
 
     if not letters:
         raise errors.NotFound(f"{target} is no dead letter", hint=f"poller breaker show {target}")
@@ -118,8 +123,9 @@ def show(target: TargetWord, as_json: Json = False) -> None:
 @app.command("requeue")
 @expand_options
 def requeue(
-    letter_filter: LetterFilter,
-    targets: OptionalTargetWords = None,
+    letters: LetterFilter,
+    targets: FilterOptions,
+    words: OptionalTargetWords = None,
     every: All = False,
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, help="Seconds to wait for the results.")
@@ -132,15 +138,14 @@ def requeue(
     A success clears one.
     """
     services = bootstrap.services()
-    engine = inventory_database.database(services)
-    letters = target_filter.selected_letters(engine, targets, letter_filter, every)
+    selected = letter_filter.selected_letters(services, words, letters, targets, every)
 
     if dry_run:
-        spread = letter_requeue.spread_text(len(letters))
-        _print_plan(f"would requeue {spread}", letters, as_json)
+        spread = letter_requeue.spread_text(len(selected))
+        _print_plan(f"would requeue {spread}", selected, as_json)
         return
 
-    item = letter_requeue.requeue(services, letters, wait_s)
+    item = letter_requeue.requeue(services, selected, wait_s)
     letter_requeue.print_requeued(item, "poller.deadletter.requeue/1", as_json)
     if not item["requeued"]:
         raise typer.Exit(1)
@@ -151,8 +156,9 @@ def requeue(
 @app.command("drop")
 @expand_options
 def drop(
-    letter_filter: LetterFilter,
-    targets: OptionalTargetWords = None,
+    letters: LetterFilter,
+    targets: FilterOptions,
+    words: OptionalTargetWords = None,
     every: All = False,
     yes: Yes = False,
     number: Number = None,
@@ -165,21 +171,21 @@ def drop(
     """
     services = bootstrap.services()
     engine = inventory_database.database(services)
-    letters = target_filter.selected_letters(engine, targets, letter_filter, every)
-    count = len(letters)
+    selected = letter_filter.selected_letters(services, words, letters, targets, every)
+    count = len(selected)
 
     if dry_run:
         counted = formatting.counted(count, "dead letter")
-        _print_plan(f"would drop {counted} and disable as many targets", letters, as_json)
+        _print_plan(f"would drop {counted} and disable as many targets", selected, as_json)
         return
 
-    names = ", ".join(_sample_names(letters)) + (", ..." if count > SAMPLES else "")
+    names = ", ".join(_sample_names(selected)) + (", ..." if count > SAMPLES else "")
     counted = formatting.counted(count, "target")
     action = f"disable {counted} ({names}) and drop as many dead letters"
     confirm_counted(action, count, yes, number)
-    dropped = letter_requeue.drop(services, engine, letters)
+    dropped = letter_requeue.drop(services, engine, selected)
     text = f"dropped {formatting.counted(dropped, 'dead letter')}; as many targets are disabled"
-    first = letters[0]
+    first = selected[0]
     back = f"poller target edit {first.device} {first.target} --enable   (to take one back)"
     render.changed(text, "poller.deadletter.drop/1", {"dropped": dropped}, as_json, back)
 

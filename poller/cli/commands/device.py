@@ -5,28 +5,39 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from poller import errors
-from poller.cli.arguments import completion, schedule_options
-from poller.cli.arguments.confirm import Yes, confirm
+from poller import bootstrap, errors
+from poller.cli.actions import bulk_change
+from poller.cli.actions.bulk_change import BulkOptions
+from poller.cli.arguments import completion, filter_options, schedule_options
+from poller.cli.arguments.filter_options import FilterOptions, Where
 from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
+from poller.cli.arguments.tag_options import TagOptions
 from poller.cli.arguments.target_arguments import device_argument
 from poller.cli.inventory import inventory_database, new_sites, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json, Limit
-from poller.domain.inventory import draft
+from poller.domain.inventory import draft, target_filter
 from poller.presentation import formatting
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+    from poller.db.inventory.filter_conditions import SelectedDevice
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export devices.")
 
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The device's name.")]
 Name = Annotated[str, device_argument("NAME")]
+OptionalName = Annotated[str | None, device_argument("[NAME]")]
 Format = Literal["csv", "json", "yaml"]
+
+#: Options that change one device, with the field of each.
+_ONE_ONLY = {"--rename": "name", "--address": "address"}
 
 _COLUMNS = (
     column("NAME", "name", fit=Fit.WHOLE),
@@ -87,7 +98,7 @@ def add(
         targets = []
     else:
         target_fields = {"collector": collector, **schedule.fields()}
-        targets = [target_draft.checked(engine, target_fields, option, credential)]
+        targets = [target_draft.checked(engine, target_fields, option, [credential])]
 
     created_sites = new_sites.missing(engine, [device.site])
     added = devices.add(engine, device, targets, inventory_database.wake_up())
@@ -119,11 +130,9 @@ def _draft(fields: dict[str, Any]) -> draft.DeviceDraft:
 
 
 @app.command("list")
+@expand_options
 def list_(
-    site: Annotated[
-        str | None, typer.Option(help="Only devices of this site.", autocompletion=completion.sites)
-    ] = None,
-    tag: Annotated[str | None, typer.Option(help="Only devices with this tag.")] = None,
+    selection: FilterOptions,
     limit: Limit = 50,
     after: Annotated[str, typer.Option(help="Start after this name.")] = "",
     as_json: Json = False,
@@ -131,8 +140,10 @@ def list_(
     """List devices by name."""
     from poller.db.inventory import devices
 
-    engine = inventory_database.database()
-    found = devices.listing(engine, site=site, tag=tag, limit=limit + 1, after=after)
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    ids = _selected_ids(services, selection)
+    found = devices.listing(engine, ids=ids, limit=limit + 1, after=after)
     shown = found[:limit]
     last = shown[-1].name if len(found) > limit else None
     items = [asdict(device) for device in shown]
@@ -141,16 +152,26 @@ def list_(
     if as_json:
         return
     if last:
-        total = devices.count(engine, site=site, tag=tag)
+        total = devices.count(engine) if ids is None else len(ids)
         render.note(f"{total:,} devices in all; more with --after {last} or --limit {total}")
     elif not found:
-        render.note(_nothing(site, tag, after))
+        render.note(_nothing(ids is not None, after))
 
 
-def _nothing(site: str | None, tag: str | None, after: str) -> str:
+def _selected_ids(services: Services, selection: FilterOptions) -> list[int] | None:
+    """The ids of the devices that match, or None for all."""
+    from poller.service import target_selection
+
+    if selection.is_empty:
+        return None
+    found = target_selection.select_devices(services, selection.parse())
+    return [device.id for device in found]
+
+
+def _nothing(is_filtered: bool, after: str) -> str:
     if after:
         return f"no more devices after {after}"
-    if site or tag:
+    if is_filtered:
         return "no device matches; `poller device list` without filters shows all"
     return "no devices yet: poller device add NAME ADDRESS, or poller device import FILE"
 
@@ -179,17 +200,17 @@ def show(name: Name, as_json: Json = False) -> None:
 
 
 @app.command("edit")
+@expand_options
 def edit(
-    name: Name,
+    name: OptionalName = None,
+    *,
+    where: Where = "",
     address: Annotated[str | None, typer.Option(help="New address.")] = None,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
     site: Annotated[
         str | None, typer.Option(help='New site; "" for none.', autocompletion=completion.sites)
     ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="New tags, instead of all old ones.")
-    ] = None,
-    no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
+    tags: TagOptions,
     require: target_draft.NewRequires = None,
     no_requires: target_draft.NoRequires = False,
     credential: Annotated[
@@ -197,64 +218,131 @@ def edit(
         typer.Option(help='New credential; "" for none.', autocompletion=completion.credentials),
     ] = None,
     enabled: target_draft.Enabled = None,
+    bulk: BulkOptions,
     as_json: Json = False,
 ) -> None:
-    """Change a device. Fields without an option stay as they are."""
-    from poller.db.inventory import devices
-
+    """Change a device, or all that match --where. Fields without an option stay as they are."""
+    filter_options.refuse_both(name, bool(where), "poller device edit --help")
     changes: dict[str, Any] = {
         "name": rename,
         "address": address,
         "site": site,
         "credential": credential,
-        "tags": [] if no_tags else tag,
+        "tags": tags.replacement(),
         "requires": [] if no_requires else require,
         "enabled": enabled,
     }
-    if all(value is None for value in changes.values()):
+    if all(value is None for value in changes.values()) and not tags.changes:
         raise errors.InvalidInput("nothing to change", hint="poller device edit --help")
 
-    device = _draft({**changes, "name": rename or name})
+    if name is None:
+        _edit_many(where, changes, tags, bulk, as_json)
+    else:
+        _edit_one(name, changes, tags, bulk, as_json)
+
+
+def _edit_one(
+    name: str, changes: dict[str, Any], tags: TagOptions, bulk: BulkOptions, as_json: bool
+) -> None:
+    from poller.db.inventory import devices
 
     engine = inventory_database.database()
+    if tags.changes:
+        changes["tags"] = tags.applied_to(devices.show(engine, name).tags)
+
+    device = _draft({**changes, "name": changes["name"] or name})
     created_sites = new_sites.missing(engine, [device.site])
+    if bulk.dry_run:
+        devices.show(engine, name)  # raises NotFound
+        bulk_change.agreed("change 1 device", [name], bulk, as_json)
+        return
+
     changed = devices.edit(engine, name, device, inventory_database.wake_up())
     text = f"changed device {changed.name}"
     render.changed(text, "poller.device/1", asdict(changed), as_json)
     new_sites.print_notes(created_sites)
 
 
+def _edit_many(
+    where: str, changes: dict[str, Any], tags: TagOptions, bulk: BulkOptions, as_json: bool
+) -> None:
+    from poller.db.inventory import bulk_edits
+
+    given = [option for option, key in _ONE_ONLY.items() if changes[key] is not None]
+    if given:
+        raise errors.InvalidInput(
+            f"{', '.join(given)} is for one device, not for all that match --where",
+            hint="poller device edit NAME " + given[0],
+        )
+
+    device, problems = draft.device_changes(changes)
+    draft.raise_first(problems)
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    found = filter_options.matching_devices(services, target_filter.parse(where))
+    action = f"change {formatting.counted(len(found), 'device')}"
+    if not bulk_change.agreed(action, [each.name for each in found], bulk, as_json):
+        return
+
+    created_sites = new_sites.missing(engine, [device.site])
+    ids = [each.id for each in found]
+    new_tags = tags.applied_to if tags.changes else None
+    count = bulk_edits.edit_devices(engine, ids, device, new_tags, inventory_database.wake_up())
+    text = f"changed {formatting.counted(count, 'device')}"
+    render.changed(text, "poller.device.edit/1", {"changed": count}, as_json)
+    new_sites.print_notes(created_sites)
+
+
 @app.command("rm")
+@expand_options
 def remove(
     names: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="NAME...",
+            metavar="[NAME...]",
             help='Names, or "-" to read them from stdin.',
             autocompletion=completion.devices,
         ),
-    ],
-    yes: Yes = False,
+    ] = None,
+    *,
+    selection: FilterOptions,
+    bulk: BulkOptions,
     as_json: Json = False,
 ) -> None:
-    """Remove devices with their targets."""
-    from poller.db.inventory import devices
+    """Remove devices with their targets: by name, or all that match a filter."""
+    from poller.db.inventory import bulk_edits
 
-    if names == ["-"]:
-        names = sys.stdin.read().split()
+    filter_options.refuse_both(names, not selection.is_empty, "poller device rm --help")
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    found = _devices_to_remove(services, names, selection)
+    count = len(found)
+    text = f"device {found[0].name}" if count == 1 else f"{count:,} devices"
+    whose = "its" if count == 1 else "their"
+    action = f"remove {text} and all {whose} targets"
+    if not bulk_change.agreed(action, [each.name for each in found], bulk, as_json):
+        return
 
-    engine = inventory_database.database()
-    if len(names) == 1:
-        devices.show(engine, names[0])  # an unknown name is refused before the question
-
-    count = len(set(names))
-    text = f"device {names[0]}" if count == 1 else f"{count:,} devices"
-    confirm(f"remove {text} and all targets of it", count, yes)
-
-    targets_removed = devices.remove(engine, names, inventory_database.wake_up())
+    ids = [each.id for each in found]
+    targets_removed = bulk_edits.remove_devices(engine, ids, inventory_database.wake_up())
     text = f"removed {text} and {formatting.counted(targets_removed, 'target')}"
     body = {"removed": count, "targets_removed": targets_removed}
     render.changed(text, "poller.device.rm/1", body, as_json)
+
+
+def _devices_to_remove(
+    services: Services, names: list[str] | None, selection: FilterOptions
+) -> list[SelectedDevice]:
+    """The named devices, or those that match. Raises NotFound."""
+    from poller.db import engine as sql
+    from poller.db.inventory import lookup
+
+    if not names:
+        return filter_options.matching_devices(services, selection.parse())
+    if names == ["-"]:
+        names = sys.stdin.read().split()
+    with sql.reading(services.engine) as conn:
+        return lookup.named_devices(conn, names)
 
 
 @app.command("import")

@@ -13,6 +13,8 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli.arguments import completion
+from poller.cli.arguments.filter_options import FilterOptions
+from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.since import Since, instant_ms
 from poller.cli.arguments.target_arguments import split_target
 from poller.cli.inventory import inventory_database
@@ -48,7 +50,9 @@ _COLUMNS = (
 )
 
 
+@expand_options
 def command(
+    *,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print events as they happen.")
     ] = False,
@@ -64,6 +68,7 @@ def command(
             show_default=False,
         ),
     ] = "",
+    selection: FilterOptions,
     since: Since = None,
     limit: Annotated[
         int | None,
@@ -85,10 +90,17 @@ def command(
         )
 
     device, target = split_target(device)
-    chosen = EventFilter(
-        kinds=tuple(kind or ()), device=device, since_ms=instant_ms(since), target=target or ""
-    )
+    since_ms = instant_ms(since)
     services = bootstrap.services()
+    devices, target_ids = _selected(services, selection)
+    chosen = EventFilter(
+        kinds=tuple(kind or ()),
+        device=device,
+        since_ms=since_ms,
+        target=target or "",
+        devices=devices,
+        target_ids=target_ids,
+    )
 
     if follow:
         with contextlib.suppress(errors.StoreError):  # --follow reads Redis; SQL may be away
@@ -103,6 +115,26 @@ def command(
     render.listing("poller.events/1", [_item(event) for event in found], _COLUMNS, as_json)
     if not found and not as_json:
         render.note("no event is on record, or nothing matches")
+
+
+def _selected(
+    services: Services, selection: FilterOptions
+) -> tuple[frozenset[str] | None, frozenset[int] | None]:
+    """The devices that match, and the targets if the filter selects targets; None for all."""
+    from poller.service import target_selection
+
+    if selection.is_empty:
+        return None, None
+
+    inventory_database.database(services)
+    wanted = selection.parse()
+    if not wanted.selects_targets:
+        found = target_selection.select_devices(services, wanted)
+        return frozenset(device.name for device in found), None
+
+    targets = target_selection.select_targets(services, wanted)
+    names = frozenset(target.device for target in targets)
+    return names, frozenset(target.id for target in targets)
 
 
 def _item(event: Event) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, plain
 from poller.cli.output.render import Json, Limit
+from poller.presentation import counter_units
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -66,12 +67,12 @@ def command(
     """Print the values of the last poll of each target; with --rate the rates of its counters."""
     from poller.db.inventory import targets
 
+    since_ms = instant_ms(since)
     if since and not rate:
         raise errors.InvalidInput(
             "--since goes with --rate", hint=f"poller readings {device} --rate --since {since}"
         )
 
-    since_ms = instant_ms(since)
     device, target = split_target(device, target)
     engine = inventory_database.database()
     chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
@@ -80,7 +81,9 @@ def command(
         from poller.db.record.stored_rates import RatesRequest
 
         def matching(names: Collection[str]) -> list[str]:
-            return [name for name in names if (metric or "") in name]
+            if metric:
+                return [name for name in names if metric in name]
+            return counter_units.without_short_counters(names)
 
         readings_rate.show(engine, device, chosen, RatesRequest(matching, limit, since_ms), as_json)
     else:

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poller import bootstrap
 from poller.cli.arguments import completion
+from poller.cli.arguments.filter_options import FilterOptions
+from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.since import Since, instant_ms
 from poller.cli.arguments.target_arguments import split_target
 from poller.cli.inventory import inventory_database
@@ -16,6 +19,8 @@ from poller.cli.output.render import Json
 from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
+
     from poller.db.record.run_ledger import NamedRun
 
 
@@ -52,6 +57,7 @@ _COLUMNS = (
 )
 
 
+@expand_options
 def command(
     device: Annotated[
         str | None,
@@ -69,6 +75,8 @@ def command(
             autocompletion=completion.targets,
         ),
     ] = None,
+    *,
+    selection: FilterOptions,
     failed: Annotated[bool, typer.Option("--failed", help="Only failed and refused ones.")] = False,
     since: Since = None,
     limit: Annotated[
@@ -77,32 +85,31 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Print the run ledger: plan, lateness, duration, outcome and worker of each poll."""
-    from poller.db.inventory import devices, targets
     from poller.db.record import run_ledger
 
     since_ms = instant_ms(since)
-    engine = inventory_database.database()
-
-    target_id = None
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    ids = selection.target_ids(services)
     if device:
-        device, target = split_target(device, target)
-        if target:
-            target_id = targets.show(engine, device, target).id
-            device = None
-        else:
-            devices.show(engine, device)  # raises NotFound for an unknown name
+        named = _named(engine, *split_target(device, target))
+        ids = named if ids is None else ids & named
 
     found = run_ledger.recent(
-        engine,
-        target_id=target_id,
-        device=device,
-        limit=limit,
-        failed_only=failed,
-        since_ms=since_ms,
+        engine, target_ids=ids, limit=limit, failed_only=failed, since_ms=since_ms
     )
     render.listing("poller.runs/1", [_item(each) for each in found], _COLUMNS, as_json)
     if not as_json:
         _explain(len(found), limit, failed)
+
+
+def _named(engine: Engine, device: str, target: str | None) -> set[int]:
+    """The named target, or all of the device. Raises NotFound."""
+    from poller.db.inventory import targets
+
+    if target:
+        return {targets.show(engine, device, target).id}
+    return {each.id for each in targets.of_device(engine, device)}
 
 
 def _item(named: NamedRun) -> dict[str, Any]:

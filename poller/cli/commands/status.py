@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller import bootstrap, errors
+from poller.cli.arguments.filter_options import FilterOptions
+from poller.cli.arguments.option_group import expand_options
 from poller.cli.commands import status_failing
 from poller.cli.output import render
 from poller.cli.output.columns import one_line
@@ -34,7 +36,9 @@ FIRST_STEPS = (
 )
 
 
+@expand_options
 def command(
+    *,
     only_failing: Annotated[
         bool,
         typer.Option(
@@ -47,6 +51,7 @@ def command(
             min=1, help="Maximum number of rows, with --failing.", show_default=str(LIMIT)
         ),
     ] = None,
+    selection: FilterOptions,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 when something fails or is late.")
     ] = False,
@@ -58,12 +63,15 @@ def command(
             "--limit belongs to --failing", hint=f"poller status --failing --limit {limit}"
         )
 
+    if not selection.is_empty and not only_failing:
+        raise errors.InvalidInput("a filter belongs to --failing", hint="poller status --failing")
+
     services = bootstrap.services()
     view = overview_reader.read(services.redis, services.keys)
     judged = health.judge(view)
 
     if only_failing:
-        status_failing.show(services, view, limit or LIMIT, as_json)
+        status_failing.show(services, view, selection, limit or LIMIT, as_json)
     elif as_json:
         render.document("poller.status/1", {"verdict": judged.text, **_document(view)})
     else:

@@ -6,11 +6,12 @@ Only the printed targets are read from SQL, so the size of the fleet does not ma
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from poller.cli.arguments.filter_options import FilterOptions
 from poller.cli.output import progress, render
 from poller.cli.output.columns import (
     Column,
@@ -67,19 +68,24 @@ class Troubles:
     worst: Sequence[TroubledTarget]
 
 
-def find(services: Services, view: Overview, limit: int) -> Troubles:
-    """The worst targets: those without a good poll for the most of their own intervals."""
+def find(
+    services: Services, view: Overview, limit: int, ids: Collection[int] | None = None
+) -> Troubles:
+    """The worst targets: those without a good poll for the most of their own intervals.
+
+    `ids` are those that a filter selects; None is all.
+    """
     client = services.redis
     keys = services.keys
     now_ms = view.as_of_ms
     queues = [load.queue for load in view.loads if load.overdue]
     overdue = failing_targets.long_overdue(client, keys, queues, now_ms)
-    late = {each.id: each for each in overdue}
+    late = {each.id: each for each in overdue if ids is None or each.id in ids}
     failing: set[int] = set()
 
     def troubled() -> Iterator[TroubledTarget]:
         for each in failing_targets.failing(client, keys):
-            if each.id not in failing:
+            if each.id not in failing and (ids is None or each.id in ids):
                 failing.add(each.id)
                 yield _troubled(each.id, each.interval_ms, each.status, late.get(each.id), now_ms)
 
@@ -97,9 +103,11 @@ def find(services: Services, view: Overview, limit: int) -> Troubles:
     return Troubles(len(failing), len(late), len(failing | late.keys()), worst)
 
 
-def show(services: Services, view: Overview, limit: int, as_json: bool) -> None:
+def show(
+    services: Services, view: Overview, selection: FilterOptions, limit: int, as_json: bool
+) -> None:
     """Print the worst targets. A target that was removed meanwhile is left out."""
-    found = find(services, view, limit)
+    found = find(services, view, limit, selection.target_ids(services))
     targets = _targets(services, [each.id for each in found.worst])
 
     items = []

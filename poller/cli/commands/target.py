@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import bootstrap, errors
-from poller.cli.arguments import completion, key_values, schedule_options, target_arguments
-from poller.cli.arguments.confirm import Yes, confirm
+from poller.cli.actions import bulk_change
+from poller.cli.actions.bulk_change import BulkOptions
+from poller.cli.arguments import (
+    completion,
+    filter_options,
+    key_values,
+    schedule_options,
+    target_arguments,
+)
+from poller.cli.arguments.filter_options import FilterOptions, Where
 from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
-from poller.cli.arguments.target_arguments import TargetWord, device_argument, device_only
+from poller.cli.arguments.target_arguments import (
+    OptionalTargetWord,
+    device_argument,
+    device_only,
+)
 from poller.cli.inventory import inventory_database, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column
 from poller.cli.output.render import Json, Limit
-from poller.domain.inventory import draft, duration
+from poller.domain.inventory import draft, duration, target_filter
+from poller.domain.inventory.draft import TargetDraft
 from poller.domain.scheduling.schedule import Defaults
+from poller.presentation import formatting
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
+
+    from poller.db.inventory.filter_conditions import SelectedTarget
     from poller.db.inventory.targets import Target
 
 app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
 
-Device = Annotated[str, device_argument("DEVICE")]
+OptionalDevice = Annotated[str | None, device_argument("[DEVICE]")]
 Name = Annotated[
     str | None,
     typer.Argument(
@@ -57,8 +75,9 @@ COLUMNS = (
 @app.command("add")
 @expand_options
 def add(
-    device_name: Device,
+    device_name: OptionalDevice = None,
     *,
+    where: Where = "",
     collector: Annotated[
         str,
         typer.Option(
@@ -73,13 +92,11 @@ def add(
     option: target_draft.Options = None,
     require: target_draft.Requires = None,
     credential: target_draft.CredentialName = None,
+    bulk: BulkOptions,
     as_json: Json = False,
 ) -> None:
-    """Add a target to a device."""
-    from poller.db.inventory import devices, targets
-
-    engine = inventory_database.database()
-    used = credential or devices.show(engine, device_name).credential
+    """Add a target to a device, or to all devices that match --where and have none of its name."""
+    filter_options.refuse_both(device_name, bool(where), "poller target add --help")
     fields = {
         "collector": collector,
         "name": name,
@@ -87,14 +104,65 @@ def add(
         "credential": credential,
         **schedule.fields(),
     }
-    target = target_draft.checked(engine, fields, option, used)
+    if device_name is None:
+        _add_many(where, fields, option, bulk, as_json)
+    else:
+        _add_one(device_name, fields, option, bulk, as_json)
+
+
+def _add_one(
+    device_name: str,
+    fields: Mapping[str, Any],
+    option: list[str] | None,
+    bulk: BulkOptions,
+    as_json: bool,
+) -> None:
+    from poller.db.inventory import devices, targets
+
+    engine = inventory_database.database()
+    used = fields["credential"] or devices.show(engine, device_name).credential
+    target = target_draft.checked(engine, fields, option, [used])
+    if bulk.dry_run:
+        bulk_change.agreed("add a target to 1 device", [device_name], bulk, as_json)
+        return
+
     added = asdict(targets.add(engine, device_name, target, inventory_database.wake_up()))
     interval = schedule_options.interval_text(added)
-    text = f"added target {device_name}/{added['name']}: {collector} every {interval}"
+    text = f"added target {device_name}/{added['name']}: {added['collector']} every {interval}"
     render.changed(text, "poller.target/1", added, as_json)
 
 
+def _add_many(
+    where: str,
+    fields: Mapping[str, Any],
+    option: list[str] | None,
+    bulk: BulkOptions,
+    as_json: bool,
+) -> None:
+    from poller.db.inventory import bulk_edits
+
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    found = filter_options.matching_devices(services, target_filter.parse(where))
+    ids = [each.id for each in found]
+    own = fields["credential"]
+    used = [own] if own else list(bulk_edits.credentials_of(engine, ids))
+    target = target_draft.checked(engine, fields, option, used)
+    action = f"add a target to {formatting.counted(len(found), 'device')}"
+    if not bulk_change.agreed(action, [each.name for each in found], bulk, as_json):
+        return
+
+    added = bulk_edits.add_targets(engine, ids, target, inventory_database.wake_up())
+    present = len(found) - added
+    text = f"added {formatting.counted(added, 'target')}"
+    if present:
+        text += f"; {formatting.counted(present, 'device')} had a target of that name already"
+    body = {"added": added, "present": present}
+    render.changed(text, "poller.target.add/1", body, as_json)
+
+
 @app.command("list")
+@expand_options
 def list_(
     device_name: Annotated[
         str | None,
@@ -105,10 +173,8 @@ def list_(
             callback=device_only,
         ),
     ] = None,
-    collector: Annotated[
-        str | None,
-        typer.Option(help="Only with this collector.", autocompletion=completion.collectors),
-    ] = None,
+    *,
+    selection: FilterOptions,
     limit: Limit = 50,
     after: Annotated[
         str, typer.Option(metavar="DEVICE/TARGET", help="Start after this target.")
@@ -116,7 +182,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List targets by device and name."""
-    found = _listed(device_name, collector, limit + 1, _after(after))
+    found = _listed(device_name, selection, limit + 1, _after(after))
     shown = found[:limit]
     last = f"{shown[-1].device}/{shown[-1].name}" if len(found) > limit else None
     described = schedule_options.described if as_json else _items
@@ -127,7 +193,7 @@ def list_(
         return
     if last:
         render.note(f"there are more: --after {last} or a higher --limit")
-    elif not shown and (device_name or collector or after):
+    elif not shown and (device_name or after or not selection.is_empty):
         render.note("no target matches")
     elif not shown:
         render.note("no targets yet: poller target add DEVICE --collector snmp")
@@ -138,22 +204,19 @@ def _items(targets: Sequence[Target]) -> list[dict[str, Any]]:
 
 
 def _listed(
-    device: str | None, collector: str | None, limit: int, after: tuple[str, str] | None
+    device: str | None, selection: FilterOptions, limit: int, after: tuple[str, str] | None
 ) -> list[Target]:
-    """The targets of a device or of all devices, after the given one."""
+    """The targets of a device or of all devices that match, after the given one."""
     from poller.db.inventory import targets
 
-    engine = inventory_database.database()
-    if device is None:
-        return targets.listing(engine, collector=collector, limit=limit, after=after)
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    ids = selection.target_ids(services)
+    if device is not None:
+        named = {target.id for target in targets.of_device(engine, device)}
+        ids = named if ids is None else ids & named
 
-    found = []
-    for target in targets.of_device(engine, device):
-        is_after = after is None or (target.device, target.name) > after
-        if is_after and collector in (None, target.collector):
-            found.append(target)
-
-    return found
+    return targets.listing(engine, ids=ids, limit=limit, after=after)
 
 
 def _after(text: str) -> tuple[str, str] | None:
@@ -171,9 +234,10 @@ def _after(text: str) -> tuple[str, str] | None:
 @app.command("edit")
 @expand_options
 def edit(
-    device_name: TargetWord,
+    device_name: OptionalTargetWord = None,
     name: Name = None,
     *,
+    where: Where = "",
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
     schedule: ScheduleOptions,
     option: Annotated[
@@ -189,11 +253,11 @@ def edit(
         ),
     ] = None,
     enabled: target_draft.Enabled = None,
+    bulk: BulkOptions,
     as_json: Json = False,
 ) -> None:
-    """Change a target. Fields without an option stay as they are."""
-    from poller.db.inventory import credential_rows, targets
-
+    """Change a target, or all that match --where. Fields without an option stay as they are."""
+    filter_options.refuse_both(device_name, bool(where), "poller target edit --help")
     fields: dict[str, Any] = {
         "name": rename,
         "requires": [] if no_requires else require,
@@ -204,29 +268,119 @@ def edit(
     if option is None and all(value is None for value in fields.values()):
         raise errors.InvalidInput("nothing to change", hint="poller target edit --help")
 
-    device_name, name = target_arguments.one_target(device_name, name)
+    if device_name is None:
+        _edit_many(where, fields, option, bulk, as_json)
+    else:
+        named = target_arguments.one_target(device_name, name)
+        _edit_one(named, fields, option, bulk, as_json)
+
+
+def _edit_one(
+    named: tuple[str, str],
+    fields: dict[str, Any],
+    option: list[str] | None,
+    bulk: BulkOptions,
+    as_json: bool,
+) -> None:
+    from poller.db.inventory import targets
+
+    device_name, name = named
     engine = inventory_database.database()
     old = targets.show(engine, device_name, name)
-    fields["options"] = _merged_options(old, option)
-
-    def defaults(_collector: str | None) -> Defaults:
-        return schedule_options.defaults_of(old.collector)
-
-    target, problems = draft.target(
-        fields, _already_checked, schedule_options.check_staleness, defaults
-    )
-    draft.raise_first(problems)
-    if credential:
-        registry = bootstrap.services().registry
-        kind = credential_rows.kind(engine, credential)
-        inventory_database.check_kind(registry, old.collector, credential, kind)
+    _check_credential(engine, fields["credential"], old.collector)
+    target = _changes(fields, option, old.collector, old.options)
+    if bulk.dry_run:
+        bulk_change.agreed("change 1 target", [f"{device_name}/{name}"], bulk, as_json)
+        return
 
     changed = targets.edit(engine, device_name, name, target, inventory_database.wake_up())
     text = f"changed target {device_name}/{changed.name}"
     render.changed(text, "poller.target/1", asdict(changed), as_json)
 
 
-def _merged_options(old: Target, words: list[str] | None) -> dict[str, Any] | None:
+def _edit_many(
+    where: str,
+    fields: dict[str, Any],
+    option: list[str] | None,
+    bulk: BulkOptions,
+    as_json: bool,
+) -> None:
+    from poller.db.inventory import bulk_edits
+
+    if fields["name"] is not None:
+        raise errors.InvalidInput(
+            "--rename is for one target, not for all that match --where",
+            hint="poller target edit DEVICE/TARGET --rename NEW",
+        )
+
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    found = filter_options.matching_targets(services, target_filter.parse(where))
+    _refuse_mixed(found, option)
+    for collector in {each.collector for each in found}:
+        _check_credential(engine, fields["credential"], collector)
+
+    draft_of = partial(_changes, fields, option)
+    ids = [each.id for each in found]
+    bulk_edits.check_target_edits(engine, ids, draft_of)
+    action = f"change {formatting.counted(len(found), 'target')}"
+    if not bulk_change.agreed(action, _names(found), bulk, as_json):
+        return
+
+    count = bulk_edits.edit_targets(engine, ids, draft_of, inventory_database.wake_up())
+    text = f"changed {formatting.counted(count, 'target')}"
+    render.changed(text, "poller.target.edit/1", {"changed": count}, as_json)
+
+
+def _refuse_mixed(found: Sequence[SelectedTarget], option: list[str] | None) -> None:
+    """Raise InvalidInput for options of a collector if targets of several collectors match."""
+    collectors = sorted({each.collector for each in found})
+    if option and len(collectors) > 1:
+        raise errors.InvalidInput(
+            f"--option is of one collector, and targets of {' and '.join(collectors)} match",
+            hint=f"add collector:{collectors[0]} to --where",
+        )
+
+
+def _names(found: Sequence[SelectedTarget]) -> list[str]:
+    return [f"{each.device}/{each.name}" for each in found]
+
+
+def _check_credential(engine: Engine, credential: str | None, collector: str) -> None:
+    """Raise InvalidInput if the collector cannot use a credential of that kind."""
+    from poller.db.inventory import credential_rows
+
+    if credential:
+        kind = credential_rows.kind(engine, credential)
+        registry = bootstrap.services().registry
+        inventory_database.check_kind(registry, collector, credential, kind)
+
+
+def _changes(
+    fields: Mapping[str, Any],
+    option: list[str] | None,
+    collector: str,
+    stored_options: Mapping[str, Any],
+) -> TargetDraft:
+    """The checked changes of a target with this collector and these options."""
+
+    def defaults(_collector: str | None) -> Defaults:
+        return schedule_options.defaults_of(collector)
+
+    options = _merged_options(collector, stored_options, option)
+    target, problems = draft.target(
+        {**fields, "options": options},
+        _already_checked,
+        schedule_options.check_staleness,
+        defaults,
+    )
+    draft.raise_first(problems)
+    return target
+
+
+def _merged_options(
+    collector: str, stored: Mapping[str, Any], words: list[str] | None
+) -> dict[str, Any] | None:
     """The stored options with the given ones set or, when empty, removed; then checked."""
     if words is None:
         return None
@@ -234,10 +388,10 @@ def _merged_options(old: Target, words: list[str] | None) -> dict[str, Any] | No
     registry = bootstrap.services().registry
     given = key_values.pairs(words)
     texts = {key: text for key, text in given.items() if text}
-    typed = key_values.typed(registry.get(old.collector).Options, texts)
-    unchanged = {key: value for key, value in old.options.items() if key not in given}
+    typed = key_values.typed(registry.get(collector).Options, texts)
+    unchanged = {key: value for key, value in stored.items() if key not in given}
 
-    return inventory_database.stored_options(registry, old.collector, unchanged | typed)
+    return inventory_database.stored_options(registry, collector, unchanged | typed)
 
 
 def _already_checked(_collector: str, options: Any) -> Any:
@@ -245,16 +399,32 @@ def _already_checked(_collector: str, options: Any) -> Any:
 
 
 @app.command("rm")
+@expand_options
 def remove(
-    device_name: TargetWord, name: Name = None, yes: Yes = False, as_json: Json = False
+    device_name: OptionalTargetWord = None,
+    name: Name = None,
+    *,
+    selection: FilterOptions,
+    bulk: BulkOptions,
+    as_json: Json = False,
 ) -> None:
-    """Remove a target."""
-    from poller.db.inventory import targets
+    """Remove a target, or all that match a filter."""
+    from poller.db.inventory import bulk_edits
 
-    device_name, name = target_arguments.one_target(device_name, name)
-    engine = inventory_database.database()
-    targets.show(engine, device_name, name)  # an unknown name is refused before the question
-    confirm(f"remove target {device_name}/{name}", 1, yes)
-    targets.remove(engine, device_name, name, inventory_database.wake_up())
-    text = f"removed target {device_name}/{name}"
-    render.changed(text, "poller.target.rm/1", {"removed": 1}, as_json)
+    filter_options.refuse_both(device_name, not selection.is_empty, "poller target rm --help")
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
+    if device_name is None:
+        found = filter_options.matching_targets(services, selection.parse())
+        ids, names = [each.id for each in found], _names(found)
+    else:
+        device, target = target_arguments.one_target(device_name, name)
+        [target_id] = target_arguments.targets(engine, [f"{device}/{target}"])
+        ids, names = [target_id], [f"{device}/{target}"]
+
+    text = f"target {names[0]}" if len(ids) == 1 else f"{len(ids):,} targets"
+    if not bulk_change.agreed(f"remove {text}", names, bulk, as_json):
+        return
+
+    removed = bulk_edits.remove_targets(engine, ids, inventory_database.wake_up())
+    render.changed(f"removed {text}", "poller.target.rm/1", {"removed": removed}, as_json)

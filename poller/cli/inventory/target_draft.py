@@ -46,9 +46,9 @@ def checked(
     engine: Engine,
     fields: Mapping[str, Any],
     option: Sequence[str] | None,
-    credential: str | None,
+    credentials: Sequence[str | None],
 ) -> TargetDraft:
-    """A checked new target. `credential` is the one it will use: its own or the device's.
+    """A checked new target. `credentials` are those it will use: its own or the devices'.
 
     Raises InvalidInput. A needed credential that is missing is only noted: it may be added later.
     """
@@ -66,11 +66,13 @@ def checked(
     draft.raise_first(problems)
 
     needed = inventory_database.needs_credential(registry, collector, target.options or {})
-    if credential and (needed or target.credential):
-        kind = credential_rows.kind(engine, credential)
-        inventory_database.check_kind(registry, collector, credential, kind)
-    elif needed:
+    for credential in credentials:
+        if credential and (needed or target.credential):
+            kind = credential_rows.kind(engine, credential)
+            inventory_database.check_kind(registry, collector, credential, kind)
+    if needed and not all(credentials):
         kinds = " or ".join(model.kind for model in registry.get(collector).credentials)
-        render.note(f"note: {collector} needs a credential ({kinds}), and this target has none yet")
+        which = "this target has" if len(credentials) == 1 else "some of these devices have"
+        render.note(f"note: {collector} needs a credential ({kinds}), and {which} none yet")
 
     return target

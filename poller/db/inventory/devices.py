@@ -4,7 +4,7 @@ version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -49,7 +49,7 @@ def add(
     with inventory_feed.change(engine, notify) as change:
         _refuse_taken(change.conn, draft.name)
         stamps = {"created_at": change.now, "updated_at": change.now}
-        row = {**DEFAULTS, **_values(change, draft), **stamps}
+        row = {**DEFAULTS, **columns(change, draft), **stamps}
         insert = sa.insert(devices).values(row).returning(devices.c.id)
         device_id = int(change.conn.execute(insert).scalar_one())
         for target in first:
@@ -63,7 +63,7 @@ def edit(engine: Engine, name: str, draft: DeviceDraft, notify: Notify | None = 
         device_id = lookup.device_id(change.conn, name)
         if draft.name != name:
             _refuse_taken(change.conn, draft.name)
-        values = {**_values(change, draft), "updated_at": change.now}
+        values = {**columns(change, draft), "updated_at": change.now}
         update = sa.update(devices).where(devices.c.id == device_id).values(values)
         change.conn.execute(update)
         inventory_feed.stamp_targets(change, targets.c.device_id == device_id)
@@ -73,10 +73,15 @@ def edit(engine: Engine, name: str, draft: DeviceDraft, notify: Notify | None = 
 def remove(engine: Engine, names: Sequence[str], notify: Notify | None = None) -> int:
     """Remove devices with their targets, all or none. Returns the number of removed targets."""
     with inventory_feed.change(engine, notify) as change:
-        device_ids = lookup.device_ids(change.conn, names)
-        removed = record_removal(change, in_list(targets.c.device_id, device_ids))
-        change.conn.execute(sa.delete(devices).where(in_list(devices.c.id, device_ids)))
-        return removed
+        named = lookup.named_devices(change.conn, names)
+        return remove_ids(change, [device.id for device in named])
+
+
+def remove_ids(change: Change, ids: Collection[int]) -> int:
+    """Remove devices with their targets within a change. Returns the number of these targets."""
+    removed = record_removal(change, in_list(targets.c.device_id, ids))
+    change.conn.execute(sa.delete(devices).where(in_list(devices.c.id, ids)))
+    return removed
 
 
 def record_removal(change: Change, *conditions: sa.ColumnElement[bool]) -> int:
@@ -96,41 +101,27 @@ def show(engine: Engine, name: str) -> Device:
 def listing(
     engine: Engine,
     *,
-    site: str | None = None,
-    tag: str | None = None,
+    ids: Collection[int] | None = None,
     limit: int | None = 50,
     after: str = "",
 ) -> list[Device]:
-    """Return devices in the order of their names, from the one after `after` on."""
+    """Return devices in the order of their names, from the one after `after` on.
+
+    `ids` are those that a filter selects; None is all.
+    """
     query = _DEVICES.order_by(devices.c.name).limit(limit)
     if after:
         query = query.where(devices.c.name > after)
+    if ids is not None:
+        query = query.where(in_list(devices.c.id, ids))
     with sql.single_read(engine) as conn:
-        rows = conn.execute(query.where(*_filters(conn, site, tag)))
-        return [_device(row) for row in rows]
+        return [_device(row) for row in conn.execute(query)]
 
 
-def count(engine: Engine, *, site: str | None = None, tag: str | None = None) -> int:
-    query = sa.select(sa.func.count()).select_from(devices.outerjoin(sites))
+def count(engine: Engine) -> int:
+    query = sa.select(sa.func.count()).select_from(devices)
     with sql.single_read(engine) as conn:
-        return int(conn.execute(query.where(*_filters(conn, site, tag))).scalar_one())
-
-
-def _filters(conn: Connection, site: str | None, tag: str | None) -> list[sa.ColumnElement[bool]]:
-    """Return conditions. An empty site means devices without a site."""
-    conditions: list[sa.ColumnElement[bool]] = []
-    if site:
-        conditions.append(sites.c.name == site)
-    elif site is not None:
-        conditions.append(devices.c.site_id.is_(None))
-    if tag is not None:
-        if conn.dialect.name == "postgresql":
-            elements = sa.func.jsonb_array_elements_text(devices.c.tags)
-        else:
-            elements = sa.func.json_each(devices.c.tags)
-        tags = elements.table_valued("value")
-        conditions.append(sa.exists().select_from(tags).where(tags.c.value == tag))
-    return conditions
+        return int(conn.execute(query).scalar_one())
 
 
 def _one(conn: Connection, name: str) -> Device:
@@ -152,9 +143,9 @@ def _refuse_taken(conn: Connection, name: str) -> None:
         raise errors.AlreadyExists(message, hint=f"poller device show {name}")
 
 
-def _values(change: Change, draft: DeviceDraft) -> dict[str, Any]:
-    """Return the columns that a draft gives."""
-    values: dict[str, Any] = {"name": draft.name}
+def columns(change: Change, draft: DeviceDraft) -> dict[str, Any]:
+    """Return the columns that a draft gives; a draft for many devices has no name."""
+    values: dict[str, Any] = {"name": draft.name} if draft.name else {}
     if draft.site is not None:
         values["site_id"] = lookup.site_id(change, draft.site)
     if draft.credential is not None:

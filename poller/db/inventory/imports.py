@@ -67,6 +67,13 @@ class Imported:
         return not (self.added or self.updated or self.targets_added or self.targets_updated)
 
 
+_SAME_NAME = Problem(
+    "name",
+    "the device has a target of this name already, earlier in the file",
+    "remove this one, or give it another name",
+)
+
+
 class _NothingStored(Exception):
     """Rolls back a dry run, or an import that changes nothing: no version, no wake-up."""
 
@@ -139,6 +146,8 @@ def _misfits(rows: Sequence[Row], existing: _Existing, update: bool) -> list[Mis
         for place, target in enumerate(row.targets):
             for problem in _target_problems(row.device.name, target, existing):
                 misfits.append(Misfit(number, problem, place))
+        for place in _repeated_names(row.targets):
+            misfits.append(Misfit(number, _SAME_NAME, place))
         earlier_names.add(row.device.name)
     return misfits
 
@@ -155,13 +164,16 @@ def _problems(
     if device.name not in known.devices and device.address is None:
         yield Problem("address", "a new device needs an address")
     yield from _credential_problems(device.credential, known)
-    names = [target.name or target.collector for target in row.targets]
-    for name in sorted({str(name) for name in names if names.count(name) > 1}):
-        yield Problem(
-            "target",
-            f'the device has two targets named "{name}" in the file',
-            "give one another name",
-        )
+
+
+def _repeated_names(drafts: Sequence[TargetDraft]) -> Iterator[int]:
+    """Yield the places of targets whose name an earlier target of the device has."""
+    earlier: set[str | None] = set()
+    for place, target in enumerate(drafts):
+        name = target.name or target.collector
+        if name in earlier:
+            yield place
+        earlier.add(name)
 
 
 def _target_problems(device: str, target: TargetDraft, known: _Existing) -> Iterator[Problem]:

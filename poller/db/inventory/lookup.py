@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from poller import errors
 from poller.db.in_list import in_list
+from poller.db.inventory.filter_conditions import SelectedDevice
 from poller.db.inventory.inventory_feed import Change
 from poller.db.tables import credentials, devices, sites, targets
 from poller.domain.inventory import did_you_mean as nearest_name
@@ -24,14 +25,15 @@ def device_id(conn: Connection, name: str) -> int:
     return _id(conn, devices, name, "device", "poller device list")
 
 
-def device_ids(conn: Connection, names: Sequence[str]) -> list[int]:
-    """Return the ids of these devices. Raises NotFound for the first missing name."""
-    query = sa.select(devices.c.name, devices.c.id).where(in_list(devices.c.name, names))
-    found: dict[str, int] = dict(conn.execute(query).all())
+def named_devices(conn: Connection, names: Sequence[str]) -> list[SelectedDevice]:
+    """Return these devices, each once. Raises NotFound for the first missing name."""
+    query = sa.select(devices.c.id, devices.c.name).where(in_list(devices.c.name, names))
+    found = [SelectedDevice(row.id, row.name) for row in conn.execute(query)]
+    existing = {device.name for device in found}
     for name in names:
-        if name not in found:
+        if name not in existing:
             raise missing(conn, devices, name, "device", "poller device list")
-    return list(found.values())
+    return found
 
 
 def credential_id(conn: Connection, name: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller import errors
 from poller.db import engine as sql
+from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory.inventory_feed import Change, Notify
 from poller.db.tables import credentials, devices, removed_targets, targets
@@ -51,7 +52,7 @@ def add(engine: Engine, device: str, draft: TargetDraft, notify: Notify | None =
 
 def insert(change: Change, device_id: int, device: str, draft: TargetDraft) -> int:
     """Insert the row of a new target within a change. Returns its id."""
-    row = new_row(draft) | _references(change.conn, draft)
+    row = new_row(draft) | references(change.conn, draft)
     if _is_taken(change.conn, device_id, row["name"]):
         message = f'device "{device}" has a target named "{row["name"]}" already'
         raise errors.AlreadyExists(message, hint="choose another --name")
@@ -75,7 +76,7 @@ def edit(
         old = conn.execute(_SCHEDULE.where(targets.c.id == target_id)).mappings().one()
         values = given_columns(draft)
         values |= schedule_columns(draft, dict(old))
-        values |= _references(conn, draft)
+        values |= references(conn, draft)
         values |= {"version": change.version, "updated_at": change.now}
         new_name = values.get("name", name)
         if new_name != name and _is_taken(conn, old["device_id"], new_name):
@@ -108,14 +109,17 @@ def of_device(engine: Engine, device: str) -> list[Target]:
 def listing(
     engine: Engine,
     *,
-    collector: str | None = None,
+    ids: Collection[int] | None = None,
     limit: int | None = 50,
     after: tuple[str, str] | None = None,
 ) -> list[Target]:
-    """Return targets in the order of device and name, from the one after `after` on."""
+    """Return targets in the order of device and name, from the one after `after` on.
+
+    `ids` are those that a filter selects; None is all.
+    """
     query = _TARGETS.order_by(devices.c.name, targets.c.name).limit(limit)
-    if collector is not None:
-        query = query.where(targets.c.collector == collector)
+    if ids is not None:
+        query = query.where(in_list(targets.c.id, ids))
     if after is not None:
         query = query.where(sa.tuple_(devices.c.name, targets.c.name) > sa.tuple_(*after))
     with sql.single_read(engine) as conn:
@@ -161,15 +165,16 @@ def resolve_schedule(
     """Return the schedule's columns and every problem. `old` has the stored columns."""
     stored = None
     if old is not None:
-        times = {name: old[name] for name in _SCHEDULE_COLUMNS if name != "policy"}
+        times = {name: old[name] for name in SCHEDULE_COLUMNS if name != "policy"}
         stored = Schedule(**times, policy=Policy(old["policy"]))
     resolved = schedule.resolve(draft.schedule, stored, draft.defaults)
-    columns = {name: getattr(resolved, name) for name in _SCHEDULE_COLUMNS}
+    columns = {name: getattr(resolved, name) for name in SCHEDULE_COLUMNS}
     columns["policy"] = str(resolved.policy)
     return columns, list(schedule.problems(draft.schedule, resolved))
 
 
-def _references(conn: Connection, draft: TargetDraft) -> dict[str, Any]:
+def references(conn: Connection, draft: TargetDraft) -> dict[str, Any]:
+    """Return the columns that refer to other rows. Raises NotFound."""
     if draft.credential is None:
         return {}
     return {"credential_id": lookup.credential_id(conn, draft.credential)}
@@ -192,8 +197,8 @@ def _target(row: Any) -> Target:
     return Target(**fields)
 
 
-_SCHEDULE_COLUMNS = ("policy", "interval_ms", "timeout_ms", "min_ms", "max_ms", "staleness")
-_SCHEDULE = sa.select(targets.c.device_id, *(targets.c[name] for name in _SCHEDULE_COLUMNS))
+SCHEDULE_COLUMNS = ("policy", "interval_ms", "timeout_ms", "min_ms", "max_ms", "staleness")
+_SCHEDULE = sa.select(targets.c.device_id, *(targets.c[name] for name in SCHEDULE_COLUMNS))
 
 _TARGETS = sa.select(
     targets.c.id,

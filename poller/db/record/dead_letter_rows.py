@@ -57,10 +57,8 @@ class Wanted:
     """A filter for letters: an empty field matches every letter. `ids` are ids of targets."""
 
     reason: str = ""
-    code: str = ""
+    codes: Collection[str] = ()
     collector: str = ""
-    site: str = ""
-    device: str = ""
     ids: Collection[int] | None = None
 
 
@@ -190,14 +188,10 @@ def known(engine: Engine, ids: Collection[int]) -> set[int]:
 
 
 def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
-    texts = {
-        dead_letters.c.reason: wanted.reason,
-        dead_letters.c.error_code: wanted.code,
-        targets.c.collector: wanted.collector,
-        sites.c.name: wanted.site,
-        devices.c.name: wanted.device,
-    }
+    texts = {dead_letters.c.reason: wanted.reason, targets.c.collector: wanted.collector}
     conditions = [column == text for column, text in texts.items() if text]
+    if wanted.codes:
+        conditions.append(in_list(dead_letters.c.error_code, wanted.codes))
     if wanted.ids is not None:
         conditions.append(in_list(dead_letters.c.target_id, wanted.ids))
     return conditions

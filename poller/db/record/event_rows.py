@@ -62,6 +62,11 @@ def recent(engine: Engine, wanted: EventFilter, limit: int) -> list[Event]:
         query = query.where(events.c.device == wanted.device)
     if wanted.target:
         query = query.where(events.c.target == wanted.target)
+    if wanted.devices is not None:
+        query = query.where(in_list(events.c.device, wanted.devices))
+    if wanted.target_ids is not None:
+        of_device = events.c.target_id.is_(None)
+        query = query.where(of_device | in_list(events.c.target_id, wanted.target_ids))
     if wanted.since_ms:
         query = query.where(events.c.at_ms >= wanted.since_ms)
     with sql.single_read(engine) as conn:

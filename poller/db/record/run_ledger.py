@@ -8,15 +8,16 @@ A run is identified by (target, plan time). `write` may be repeated and may come
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Engine
 
 from poller.db import bulk
 from poller.db import engine as sql
+from poller.db.in_list import in_list
 from poller.db.tables import devices, runs, targets
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import Lateness
@@ -26,6 +27,8 @@ from poller.domain.record.run import Run
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
 BAD = (Result.FAILED, Result.REFUSED)
 
+#: Up to this number of targets each is looked up by its key.
+_TARGET_BRANCHES = 50
 _FIELDS = tuple(column.name for column in runs.columns)
 _ROW = attrgetter(*(name if name != "outcome" else "outcome.value" for name in _FIELDS))
 
@@ -78,43 +81,31 @@ def _merge(stored: Run, run: Run) -> Run:
 def recent(
     engine: Engine,
     *,
-    target_id: int | None = None,
-    device: str | None = None,
+    target_ids: Collection[int] | None = None,
     limit: int = 20,
     failed_only: bool = False,
     since_ms: int | None = None,
 ) -> list[NamedRun]:
-    """Return the newest runs of one target, of one device, or of all."""
-    since = runs.c.plan_ms >= (since_ms or 0)
+    """Return the newest runs of these targets, or of all."""
+    branches = _branches(target_ids, failed_only, since_ms or 0)
+    if not branches:
+        return []
     with sql.reading(engine) as conn:
-        if target_id is not None:
-            branches = _branches_by_target([target_id], since, failed_only)
-        elif device is not None:
-            branches = _branches_by_target(_target_ids(conn, device), since, failed_only)
-        else:
-            outcomes = BAD if failed_only else tuple(Result)
-            branches = [sa.and_(runs.c.outcome == outcome, since) for outcome in outcomes]
-        if not branches:
-            return []
         return [_named(row) for row in conn.execute(_newest_of(branches, limit))]
 
 
-def _branches_by_target(
-    ids: Sequence[int], since: sa.ColumnElement[bool], failed_only: bool
+def _branches(
+    ids: Collection[int] | None, failed_only: bool, since_ms: int
 ) -> list[sa.ColumnElement[bool]]:
-    conditions = [since]
-    if failed_only:
-        conditions.append(runs.c.outcome.in_(BAD))
-    return [sa.and_(runs.c.target_id == target_id, *conditions) for target_id in ids]
+    """Return conditions, each of which one index serves: by target for a few, else by outcome."""
+    since = runs.c.plan_ms >= since_ms
+    if ids is not None and len(ids) <= _TARGET_BRANCHES:
+        bad = [runs.c.outcome.in_(BAD)] if failed_only else []
+        return [sa.and_(runs.c.target_id == target_id, since, *bad) for target_id in ids]
 
-
-def _target_ids(conn: Connection, device: str) -> list[int]:
-    query = (
-        sa.select(targets.c.id)
-        .join(devices, targets.c.device_id == devices.c.id)
-        .where(devices.c.name == device)
-    )
-    return list(conn.execute(query).scalars())
+    of_targets = [] if ids is None else [in_list(runs.c.target_id, ids)]
+    outcomes = BAD if failed_only else tuple(Result)
+    return [sa.and_(runs.c.outcome == outcome, since, *of_targets) for outcome in outcomes]
 
 
 def _newest_of(branches: Sequence[sa.ColumnElement[bool]], limit: int) -> sa.Select[Any]:

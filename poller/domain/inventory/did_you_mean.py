@@ -1,4 +1,4 @@
-"""The most similar of some names, for a hint."""
+"""The most similar of some names, for the hint of an error."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import difflib
 import re
 from collections.abc import Collection
 
+from poller import errors
+
 _NUMBER = re.compile(r"0*(\d+)")
 #: Candidates that are compared letter by letter: many numbered names are equally similar.
 _CANDIDATES = 50
+
+
+def refuse_unknown(noun: str, name: str, names: Collection[str], command: str) -> None:
+    """Raise NotFound with the nearest name unless `name` is in `names`; `command` lists them."""
+    if name in names:
+        return
+    near = nearest(name, names)
+    hint = f"did you mean {near}? (or: {command})" if near else command
+    raise errors.NotFound(f'no {noun} named "{name}"', hint=hint)
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:

@@ -82,12 +82,16 @@ def _no_defaults(collector: str | None) -> Defaults:
 
 def device(fields: Mapping[str, Any]) -> tuple[DeviceDraft, list[Problem]]:
     """Return a draft of raw values, and every problem of them. An absent field counts as None."""
+    draft, problems = device_changes(fields)
+    if not draft.name and all(problem.field != "name" for problem in problems):
+        problems.append(Problem("name", "the name is missing"))
+    return draft, problems
+
+
+def device_changes(fields: Mapping[str, Any]) -> tuple[DeviceDraft, list[Problem]]:
+    """Return a draft for many devices, without a name, and every problem of it."""
     values, problems = _checked(fields, _DEVICE_FIELDS)
-    faulty = [problem.field for problem in problems]
-    if "name" not in values:
-        values["name"] = ""
-        if "name" not in faulty:
-            problems.append(Problem("name", "the name is missing"))
+    values.setdefault("name", "")
     return DeviceDraft(**values), problems
 
 

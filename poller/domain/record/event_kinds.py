@@ -84,12 +84,18 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Selects events; an empty field selects all."""
+    """Selects events; an empty field selects all.
+
+    `devices` are the names that a filter of devices selects, `target_ids` the ids that a filter of
+    targets selects: None is all.
+    """
 
     kinds: Collection[Kind] = ()
     device: str = ""
     since_ms: int = 0
     target: str = ""
+    devices: Collection[str] | None = None
+    target_ids: Collection[int] | None = None
 
     def accepts(self, event: Event) -> bool:
         """Whether the filter selects the event."""
@@ -99,6 +105,10 @@ class EventFilter:
             return False
         if self.target not in ("", event.target):
             return False
+        if self.devices is not None and event.device not in self.devices:
+            return False
+        if self.target_ids is not None and event.target_id is not None:
+            return event.target_id in self.target_ids and event.at_ms >= self.since_ms
         return event.at_ms >= self.since_ms
 
 

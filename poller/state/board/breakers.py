@@ -80,7 +80,7 @@ class Breakers:
 
         A target may come twice while the fleet grows.
         """
-        openings = self._openings(now_ms)
+        openings = self.openings(now_ms)
         for statuses in failing_targets.status_pages(self._redis, self._keys):
             texts = {}
             for target_id, text in statuses.items():
@@ -185,7 +185,8 @@ class Breakers:
                 queue=spec.queue,
             )
 
-    def _openings(self, now_ms: int) -> Mapping[int, Opening]:
+    def openings(self, now_ms: int) -> Mapping[int, Opening]:
+        """Return the targets whose breaker an operator keeps open."""
         openings = {}
         with store_errors(self._redis):
             rows = self._redis.hscan_iter(self._keys.opened, count=_SCAN_COUNT)

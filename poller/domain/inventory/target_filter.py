@@ -1,0 +1,204 @@
+"""The filter that selects devices and targets: one language for the CLI, the API and the pages.
+
+`site:fra tag:core state:failing name:sw-* address:10.1.0.0/16` selects what matches every key.
+Several values of one key (`site:fra,ber`, or the key twice) match any of them; several tags must
+all be on the device. Text with blanks is quoted: `site:"New York"`.
+"""
+
+from __future__ import annotations
+
+import enum
+import ipaddress
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from poller import errors
+from poller.domain.failures import error_codes
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.inventory.did_you_mean import nearest
+
+EXAMPLE = "site:fra tag:core name:'sw-*'"
+
+
+class TargetState(enum.StrEnum):
+    """A state that a filter can select. A target can have several, such as failing and open."""
+
+    OK = "ok"
+    DEGRADED = "degraded"  # the last poll was partial
+    FAILING = "failing"
+    UNKNOWN = "unknown"  # not polled yet
+    OPEN = "open"  # the breaker is open, because of failures or by hand
+    PARKED = "parked"  # a dead letter
+    DISABLED = "disabled"  # the target, or its device
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFilter:
+    """The checked values of each key. An empty key selects everything."""
+
+    sites: tuple[str, ...] = ()  # "" is a device without a site
+    tags: tuple[str, ...] = ()
+    collectors: tuple[str, ...] = ()
+    states: tuple[TargetState, ...] = ()
+    codes: tuple[str, ...] = ()  # the error code of the last poll
+    names: tuple[str, ...] = ()  # device names; * and ? are wildcards
+    addresses: tuple[str, ...] = ()  # networks, addresses, or host names with wildcards
+
+    @property
+    def is_empty(self) -> bool:
+        return self == ANY
+
+    @property
+    def selects_targets(self) -> bool:
+        """Whether a key is about targets: a device then matches if one of its targets does."""
+        return bool(self.collectors or self.states or self.codes)
+
+    @property
+    def needs_status(self) -> bool:
+        """Whether the status of each target, which is in Redis, decides."""
+        return bool(self.states or self.codes)
+
+
+ANY = TargetFilter()
+
+
+class AddressMatch:
+    """Decides whether an address is in one of some networks, or fits one of some host patterns."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        networks = [_network(pattern) for pattern in patterns]
+        self._networks = [network for network in networks if network is not None]
+        hosts = [
+            wildcard_expression(pattern)
+            for pattern, network in zip(patterns, networks, strict=True)
+            if network is None
+        ]
+        self._hosts = [re.compile(host, re.IGNORECASE) for host in hosts]
+
+    def accepts(self, address: str) -> bool:
+        if any(host.fullmatch(address) for host in self._hosts):
+            return True
+        if not self._networks:
+            return False
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._networks)
+
+
+def wildcard_expression(pattern: str) -> str:
+    """Return the regular expression of a pattern in which * and ? are wildcards."""
+    escaped = re.escape(pattern)
+    return escaped.replace(r"\*", ".*").replace(r"\?", ".")
+
+
+def parse(text: str) -> TargetFilter:
+    """Return the filter of a text such as `site:fra state:failing`. Raises InvalidInput."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        message = f"the filter {text!r} cannot be read: {str(error).lower()}"
+        raise errors.InvalidInput(message, hint=f"for example {EXAMPLE}") from None
+
+    values: dict[str, list[str]] = {}
+    for word in words:
+        key, colon, given = word.partition(":")
+        if not colon:
+            hint = f"write name:{word} for the device's name; keys are {', '.join(KEYS)}"
+            raise errors.InvalidInput(f'the filter "{word}" has no key', hint=hint)
+        values.setdefault(key, []).extend(given.split(","))
+    return checked(values)
+
+
+def checked(values: Mapping[str, Iterable[str]]) -> TargetFilter:
+    """Return the filter of the values of each key. Raises InvalidInput, which names the key."""
+    fields: dict[str, Any] = {}
+    for key, given in values.items():
+        if key not in KEYS:
+            near = nearest(key, KEYS)
+            correction = f"did you mean {near}? " if near else ""
+            hint = f"{correction}keys are {', '.join(KEYS)}"
+            raise errors.InvalidInput(f'a filter has no key "{key}"', hint=hint)
+        fields[_FIELDS[key]] = tuple(_checked_value(key, value) for value in dict.fromkeys(given))
+    return TargetFilter(**fields)
+
+
+def merge(one: TargetFilter, other: TargetFilter) -> TargetFilter:
+    """Return a filter with the values of both. Raises InvalidInput if both have the same key."""
+    fields: dict[str, Any] = {}
+    for key, name in _FIELDS.items():
+        values, more = getattr(one, name), getattr(other, name)
+        if values and more and key != "tag":
+            message = f"{key} is selected twice: by --{key} and by --where"
+            raise errors.InvalidInput(message, hint=f"name all values in one of them: {key}:A,B")
+        fields[name] = values + more
+    return TargetFilter(**fields)
+
+
+def _checked_value(key: str, value: str) -> str:
+    """Return the value in the form that is compared. Raises InvalidInput, which names the key."""
+    if not value and key != "site":
+        raise errors.InvalidInput(f"{key}: the value is empty", hint=f"for example {EXAMPLE}")
+    if key == "state":
+        return _state(value)
+    if key == "code":
+        _refuse_unknown_code(value)
+    if key == "address":
+        _network(value)
+    return value
+
+
+def _refuse_unknown_code(value: str) -> None:
+    """Raise InvalidInput unless this is an error code; a dead letter's reason gets a hint."""
+    if value in error_codes.TABLE:
+        return
+    if value in tuple(Reason):
+        hint = f"it is the reason of a dead letter: poller deadletter list --reason {value}"
+        raise errors.InvalidInput(f'there is no error code "{value}"', hint=hint)
+    raise _unknown("error code", value, error_codes.TABLE)
+
+
+def _state(value: str) -> TargetState:
+    states = [state.value for state in TargetState]
+    if value not in states:
+        raise _unknown("state", value, states)
+    return TargetState(value)
+
+
+def _unknown(noun: str, value: str, names: Iterable[str]) -> errors.InvalidInput:
+    listed = list(names)
+    near = nearest(value, listed)
+    correction = f"did you mean {near}? " if near else ""
+    hint = f"{correction}one of {', '.join(listed)}"
+    return errors.InvalidInput(f'there is no {noun} "{value}"', hint=hint)
+
+
+def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """Return a network, one address as a network, or None for a host name.
+
+    Raises InvalidInput for a network that is none.
+    """
+    try:
+        return ipaddress.ip_network(pattern, strict=False)
+    except ValueError as error:
+        if "/" not in pattern:
+            return None
+        message = f'address: "{pattern}" is not a network'
+        raise errors.InvalidInput(message, cause=str(error), hint="10.1.0.0/16") from None
+
+
+#: The field of each key, in the order in which help and errors list the keys.
+_FIELDS = {
+    "site": "sites",
+    "tag": "tags",
+    "collector": "collectors",
+    "state": "states",
+    "code": "codes",
+    "name": "names",
+    "address": "addresses",
+}
+KEYS = tuple(_FIELDS)
