@@ -144,7 +144,10 @@ def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
         ("", ""),
         ("sw2", "snmp"),
     ]
-    assert [row.run.plan_ms for row in run_ledger.recent(engine, target_ids=[one])] == [2_000, 1_000]
+    assert [row.run.plan_ms for row in run_ledger.recent(engine, target_ids=[one])] == [
+        2_000,
+        1_000,
+    ]
     assert [
         row.run.plan_ms for row in run_ledger.recent(engine, target_ids=[one], failed_only=True)
     ] == [2_000]

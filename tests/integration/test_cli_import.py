@@ -56,6 +56,20 @@ def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: P
     assert "did you mean snmp?" in refused.error["details"][2]["hint"]
 
 
+def test_a_target_that_is_twice_in_a_file_is_named_at_its_second_line(
+    cli: Cli, tmp_path: Path
+) -> None:
+    """The line to remove or to rename is the second one."""
+    lines = csv_lines(4)
+    lines.insert(4, lines[2])
+    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
+    refused = cli("device", "import", "fleet.csv")
+    assert refused.err.splitlines()[1] == (
+        "  fleet.csv:5: target: the device has a target of this name already, earlier in the file;"
+        " remove this one, or give it another name"
+    )
+
+
 @pytest.mark.parametrize(
     ("requires", "message"),
     [

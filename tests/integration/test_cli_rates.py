@@ -161,6 +161,30 @@ def test_rates_are_filtered_by_metric_and_limited(
     assert "2 counters in all; more with --limit 2" in capsys.readouterr().err
 
 
+def test_a_counter_of_64_bits_replaces_its_short_twin(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The list has each counter once, as on the page; --metric still finds the short one."""
+    now = time.time_ns() // 1_000_000
+    key = targets.show(engine, "sw1", "snmp").id
+    for minutes_ago in (2, 1):
+        value = 1e6 - minutes_ago
+        found = [
+            Reading("ifInOctets", value, {"ifIndex": "1"}, Kind.COUNTER, 32),
+            Reading("ifHCInOctets", value, {"ifIndex": "1"}, Kind.COUNTER, 64),
+            Reading("ifInErrors", value, {"ifIndex": "1"}, Kind.COUNTER, 32),
+        ]
+        at_ms = now - minutes_ago * MINUTE
+        stored = stored_readings.Stored(key, at_ms, ReadingSet.of(found))
+        stored_readings.Writer(engine).write([stored], now)
+
+    assert sorted(item["metric"] for item in asked(capsys)["items"]) == [
+        "ifHCInOctets",
+        "ifInErrors",
+    ]
+    assert asked(capsys, "--metric", "ifInOct")["items"][0]["metric"] == "ifInOctets"
+
+
 def test_a_target_may_identify_series_by_index(
     engine: Engine, polled: Polled, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,5 +202,7 @@ def test_a_span_without_rates_is_refused(
     """The hint is the right command; a bad duration names its option."""
     assert main.run(["readings", "sw1", "--since", "1h"]) == 2
     assert "try: poller readings sw1 --rate --since 1h" in capsys.readouterr().err
+    assert main.run(["readings", "sw1", "--since", "2x"]) == 2
+    assert "try: write 60s, 5m or 1h30m" in capsys.readouterr().err
     assert main.run(["readings", "sw1", "--rate", "--since", "yesterday"]) == 2
     assert "--since" in capsys.readouterr().err
