@@ -27,7 +27,10 @@ Spoil = Callable[["V3Agent", bytes, SecuredRequest], Sequence[bytes]]
 
 
 class V3Agent:
-    def __init__(self, handler: Handler, spoil: Spoil | None = None) -> None:
+    def __init__(
+        self, handler: Handler, spoil: Spoil | None = None, *, silent: bool = False
+    ) -> None:
+        self._silent = silent  # answer the discovery and nothing else
         self.authority = Authority(ENGINE_ID, USERS, started=time.time() - 1000, boots=5)
         self._handler = handler
         self._spoil = spoil
@@ -50,7 +53,7 @@ class V3Agent:
 
     def _answers(self, data: bytes) -> Sequence[bytes]:
         asked = self.authority.receive(data, time.time())
-        if asked is None:
+        if asked is None or (self._silent and self.datagrams > 1):
             return ()
         if isinstance(asked, bytes):
             return (asked,)
@@ -70,8 +73,10 @@ class V3Agent:
 
 
 @contextmanager
-def v3_agent(handler: Handler, spoil: Spoil | None = None) -> Iterator[V3Agent]:
-    made = V3Agent(handler, spoil)
+def v3_agent(
+    handler: Handler, spoil: Spoil | None = None, *, silent: bool = False
+) -> Iterator[V3Agent]:
+    made = V3Agent(handler, spoil, silent=silent)
     try:
         yield made
     finally:

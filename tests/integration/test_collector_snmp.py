@@ -313,6 +313,29 @@ def test_a_wrong_version_3_user_is_refused_not_silent(snmpd: Snmpd, credential: 
     assert "wrong-password" not in result.message
 
 
+def test_a_wrong_privacy_password_is_named_and_not_a_dead_device(snmpd: Snmpd) -> None:
+    """snmpd answers the discovery, and is silent about a request that it cannot decrypt.
+
+    The retries use up the time of the poll.
+    """
+    collector = SnmpCollector()
+    wrong = v3("shaaes", "SHA", "AES", priv_password="wrong-password")
+    for _ in range(2):
+        result = outcome(
+            collector,
+            "127.0.0.1",
+            wrong,
+            timeout_s=1.0,
+            port=snmpd.port,
+            modules="system",
+            timeout=0.4,
+        )
+        assert (result.result, result.error_code) == (Result.FAILED, "timeout")
+        assert "answered the SNMPv3 discovery and none of our requests (2 tries" in result.message
+        assert "wrong privacy password or protocol" in result.message
+        assert "wrong-password" not in result.message
+
+
 def test_a_replaced_version_3_agent_is_discovered_again(tmp_path: Path) -> None:
     """The new engine id is learned within the poll, and is no authentication failure."""
     collector, credential, port = SnmpCollector(), v3("shaaes", "SHA", "AES"), free_udp_port()

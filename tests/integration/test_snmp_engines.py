@@ -182,10 +182,11 @@ def test_a_refusal_gives_its_cause(
 def test_a_wrong_privacy_password_is_a_timeout_with_that_cause(
     engine: EngineOption, snmpd: Snmpd, priv: str
 ) -> None:
-    """snmpd does not answer what it cannot decrypt, so the timeout names the credential first."""
+    """snmpd answers the discovery, and nothing that it cannot decrypt."""
     credential = v3(f"sha-{priv}".lower(), "SHA", priv, priv_password="wrong-password")
-    with pytest.raises(errors.DeviceTimeout, match="wrong credential"):
+    with pytest.raises(errors.DeviceTimeout, match="wrong privacy password") as caught:
         get(engine, snmpd.port, credential, (SYS_NAME,), timeout_s=0.3, retries=0)
+    assert "priv_password" in caught.value.hint
 
 
 def test_a_level_below_the_users_is_refused(engine: EngineOption, snmpd: Snmpd) -> None:

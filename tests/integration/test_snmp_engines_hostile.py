@@ -281,6 +281,27 @@ def test_a_forged_response_is_ignored(
 @pytest.mark.parametrize(
     ("wrong", "cause"),
     [
+        (user("shaaes", priv_password="wrong-password"), "wrong privacy password or protocol"),
+        (user("md5des", "MD5", "DES", priv_password="wrong"), "wrong privacy password or protocol"),
+        (user("shaonly", "SHA", None, auth_password="wrong"), "wrong user name, authentication"),
+        (user("nobody", None, None), "wrong user name; or"),
+    ],
+)
+def test_an_agent_that_is_silent_after_its_discovery_names_the_credential(
+    engine: EngineOption, wrong: SnmpV3, cause: str
+) -> None:
+    """Agents may drop what they cannot authenticate or decrypt instead of a report."""
+    with v3_agent(honest, silent=True) as made:
+        error = walk(engine, made.port, wrong, COLUMN, timeout_s=0.15).error
+    assert isinstance(error, errors.DeviceTimeout)
+    assert "answered the SNMPv3 discovery and none of our requests (2 tries" in str(error)
+    assert cause in str(error)
+    assert "poller credential rotate" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cause"),
+    [
         (user("stranger"), "no such user"),
         (user("shaaes", auth_password="wrong-password"), "authentication password"),
         (user("shaaes", "SHA256"), "authentication password"),

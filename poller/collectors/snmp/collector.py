@@ -50,16 +50,16 @@ class SnmpCollector:
         address = await self._resolver.address(poll.address)
         key = _link_key(address, options, login)
 
+        was_known = key.version == "3" and self._pool.knows_agent(key)
         try:
             items = await self._read(key, login, poll, memory)
-        except (api.DeviceAuthFailed, api.DeviceTimeout):
-            # The agent may have been replaced: discover its engine before the error counts.
-            if not self._pool.forget_agent(key):
-                raise
-            items = await self._read(key, login, poll, memory)
-        except api.DeviceError:
+        except api.DeviceError as error:
             self._pool.forget_agent(key)
-            raise
+            silent = isinstance(error, api.DeviceAuthFailed | api.DeviceTimeout)
+            if not (silent and was_known and _has_time(poll, memory)):
+                raise
+            # The agent may have been replaced: discover its engine before the error counts.
+            items = await self._read(key, login, poll, memory)
 
         memory.sizes.end_poll()
         for item in items:
@@ -117,6 +117,12 @@ class SnmpCollector:
 
     async def close(self) -> None:
         self._pool.close()
+
+
+def _has_time(poll: api.Poll, memory: TargetMemory) -> bool:
+    """Whether an agent may answer once more before the deadline."""
+    left_s = poll.deadline - asyncio.get_running_loop().time()
+    return left_s > memory.walk_settings.timeout_s
 
 
 def _memory(poll: api.Poll, module_set: ModuleSet) -> TargetMemory:

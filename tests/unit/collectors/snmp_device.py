@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.engines import engine_protocol
-from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, NoReply, Page, Retry, Row
+from poller.collectors.snmp.engines.engine_protocol import (
+    ErrorStatus,
+    NoReply,
+    Page,
+    Retry,
+    Row,
+    Silence,
+)
 from poller.collectors.snmp.wire.value_types import Value
 
 UPTIME, LAST_CHANGE, NUMBER = "1.3.6.1.2.1.1.3.0", "1.3.6.1.2.1.31.1.5.0", "1.3.6.1.2.1.2.1.0"
@@ -74,6 +81,7 @@ class Link:
 
     codec_only = False
     received = 0
+    silence = Silence()
     exact = False
 
     def __init__(

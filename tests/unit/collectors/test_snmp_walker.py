@@ -17,6 +17,7 @@ from poller.collectors.snmp.engines.engine_protocol import (
     Page,
     Retry,
     Row,
+    Silence,
 )
 from poller.collectors.snmp.read import walker
 from poller.collectors.snmp.read.request_size import RequestSizes
@@ -33,6 +34,7 @@ class Agent:
     max_get_oids = 20
     codec_only = False
     received = 0
+    silence = Silence()
     exact = False
 
     def __init__(

@@ -60,6 +60,13 @@ class Retry(Protocol):
     ) -> Any: ...
 
 
+class Silence(NamedTuple):
+    """What it means that an agent responds to the handshake and to no request, and what to do."""
+
+    cause: str = ""
+    hint: str = ""
+
+
 class Link(Protocol):
     """A socket to one agent. It carries one request at a time; `close` must be called."""
 
@@ -71,6 +78,8 @@ class Link(Protocol):
     codec_only: bool
     #: Bytes of all datagrams so far.
     received: int
+    #: The likely reason of an agent that responds to the handshake and to no request.
+    silence: Silence
 
     async def handshake(self, retry: Retry) -> None:
         """Exchange whatever must precede the first request, each message through `retry`."""

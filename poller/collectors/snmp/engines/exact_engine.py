@@ -9,6 +9,7 @@ import asyncio
 import socket
 
 from poller.collectors.snmp.engines.engine_protocol import Garbled, Retry
+from poller.collectors.snmp.wire import usm
 from poller.collectors.snmp.wire.codec import Malformed
 from poller.collectors.snmp.wire.exchange import (
     VERSIONS,
@@ -62,6 +63,7 @@ class ExactUsmLink(CodecLink):
         framing = UsmFraming(state, context, clock)
         super().__init__(sock, agent, framing, bulk=True)
         self._state = state
+        self.silence = usm.silence(state.passwords, context)
 
     async def handshake(self, retry: Retry) -> None:
         """Discover the agent's engine id, unless it is known. A later report corrects the clock."""

@@ -66,6 +66,7 @@ class GufoUsmLink(GufoLink):
         framing = UsmFraming(state, "", clock)
         super().__init__(library_socket, agent, framing, ipv6=ipv6)
         self._state = state
+        self.silence = usm.silence(state.passwords)
         self._head = bytearray(BUFFER_BYTES)
         #: The report that the agent sent for the current request, or 0.
         self._report = 0

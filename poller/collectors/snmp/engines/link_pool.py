@@ -133,10 +133,14 @@ class LinkPool:
         link.pause()
         self._idle[key] = (link, now)
 
-    def forget_agent(self, key: LinkKey) -> bool:
-        """Drop the state of an SNMPv3 agent that may have been replaced. True if there was any."""
-        state = self._agents.pop(_agent_key(key), None)
+    def knows_agent(self, key: LinkKey) -> bool:
+        """Whether the engine of this SNMPv3 agent was discovered before."""
+        state = self._agents.get(_agent_key(key))
         return state is not None and bool(state.engine_id)
+
+    def forget_agent(self, key: LinkKey) -> None:
+        """Drop the state of an SNMPv3 agent that may have been replaced."""
+        self._agents.pop(_agent_key(key), None)
 
     def close(self) -> None:
         """Close all idle links and drop all agents."""

@@ -94,6 +94,8 @@ class Walker:
         self._started = self._now()
         #: The agent has responded to a request of this poll.
         self.answered = False
+        #: The agent has responded to the handshake of this poll.
+        self._discovered = False
         #: Instant of the last response, by the loop's clock.
         self.answered_mono = 0.0
         self.sent = 0
@@ -102,6 +104,7 @@ class Walker:
     async def handshake(self) -> None:
         """Prepare the link for requests. Raises DeviceErrors."""
         await self._link.handshake(self.retry)
+        self._discovered = self.answered
         self.answered = False  # agents respond to a handshake and then ignore a wrong user
 
     async def responds(self) -> bool:
@@ -320,6 +323,13 @@ class Walker:
             return errors.DeviceTimeout(
                 f"{self._agent} stopped answering ({count}, {took_s:.1f} s into the poll)",
                 cause="an overloaded agent, lost packets, or answers too big for the way back",
+            )
+        if self._discovered:
+            return errors.DeviceTimeout(
+                f"{self._agent} answered the SNMPv3 discovery and none of our requests"
+                f" ({count} in {took_s:.1f} s)",
+                cause=self._link.silence.cause,
+                hint=self._link.silence.hint,
             )
         return errors.DeviceTimeout(
             f"no answer from {self._agent} ({count} in {took_s:.1f} s)",

@@ -21,6 +21,7 @@ from poller.collectors.snmp.engines.engine_protocol import (
     Page,
     Retry,
     Row,
+    Silence,
 )
 from poller.collectors.snmp.wire import codec, usm
 from poller.collectors.snmp.wire.codec import Malformed, Missing, Pdu, VarBind
@@ -175,6 +176,7 @@ class CodecLink(UdpReader):
     exact = True
     codec_only = False
     received = 0
+    silence = Silence()
 
     def __init__(self, sock: socket.socket, agent: str, framing: Framing, *, bulk: bool) -> None:
         super().__init__(sock)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from poller import errors
 from poller.collectors.credentials import SnmpV3
+from poller.collectors.snmp.engines.engine_protocol import Silence
 from poller.collectors.snmp.wire import v3_message
 from poller.collectors.snmp.wire.usm_keys import Keys, Passwords
 from poller.collectors.snmp.wire.v3_message import Clock, ResponsePrefix
@@ -80,6 +81,26 @@ def fingerprint(credential: SnmpV3) -> str:
     """A digest that differs between users and passwords and reveals neither."""
     content = repr((credential.username, *passwords(credential)))
     return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+
+
+def silence(known: Passwords, context: str = "") -> Silence:
+    """What it means that an agent answers the discovery and no request of this user.
+
+    Agents need not report what they cannot authenticate or decrypt; net-snmp reports the former.
+    """
+    causes = ["wrong user name"]
+    fields = "username"
+    if known.auth:
+        causes = ["wrong user name, authentication password or protocol"]
+        fields = "username, auth_password and auth_protocol"
+    if known.priv:
+        causes.insert(0, "wrong privacy password or protocol")
+        fields = "priv_password and priv_protocol"
+    if context:
+        causes.append("no such context")
+    causes.append("or an access list or view without this user")
+    hint = f"check {fields} of the credential; poller credential rotate stores others"
+    return Silence("; ".join(causes), hint)
 
 
 def refusal(report: int, agent: str) -> errors.DeviceError:
