@@ -59,6 +59,11 @@ class Services:
     def engine(self) -> Engine:
         from poller.db import engine
 
+        if self.settings.database_url.get_secret_value():
+            self._create_home()  # a private database is in it, and makes it
+        return engine.create(self.settings.sql_url)
+
+    def _create_home(self) -> None:
         try:
             self.settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -66,7 +71,6 @@ class Services:
                 f"home: {error.strerror}: {error.filename}",
                 hint="set POLLER_HOME to a directory you may write to",
             ) from None
-        return engine.create(self.settings.sql_url)
 
     @cached_property
     def registry(self) -> Registry:

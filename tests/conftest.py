@@ -200,6 +200,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
 def empty_engine(database_url: str) -> Iterator[Engine]:
     """An engine on an empty database, on each backend in turn."""
     made = sql.create(database_url)
+    sql.create_file(made)
     yield made
     made.dispose()
 

@@ -20,6 +20,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from poller import errors
 from poller.db.sql_errors import store_errors
+from poller.db.sqlite_file import SqliteFile
 
 BUSY_TIMEOUT_S = 10
 CONNECT_TIMEOUT_S = 5
@@ -32,6 +33,8 @@ _BEGIN = "poller_begin"
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 #: One lock for the writers of each SQLite engine.
 _write_locks: weakref.WeakKeyDictionary[Engine, threading.Lock] = weakref.WeakKeyDictionary()
+#: The file of each SQLite engine.
+_files: weakref.WeakKeyDictionary[Engine, SqliteFile] = weakref.WeakKeyDictionary()
 
 
 def create(url: str) -> Engine:
@@ -45,12 +48,25 @@ def create(url: str) -> Engine:
     return engine
 
 
+def create_file(engine: Engine) -> None:
+    """Make the empty file of a SQLite database, if there is none. Raises StoreUnavailable."""
+    if engine in _files:
+        _files[engine].create()
+
+
+def check_file(engine: Engine) -> None:
+    """Raise StoreUnavailable if the SQLite file is missing, or another one than it was."""
+    if engine in _files:
+        _files[engine].check()
+
+
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Open a read-only transaction in which all statements see the same snapshot."""
     options: dict[str, Any] = {}
     if engine.dialect.name == "postgresql":
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    check_file(engine)
     with store_errors(engine.url), engine.connect() as conn:
         yield conn.execution_options(**options)
 
@@ -58,6 +74,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def single_read(engine: Engine) -> Iterator[Connection]:
     """Open a connection for one SELECT, without the cost of a transaction on PostgreSQL."""
+    check_file(engine)
     with store_errors(engine.url), engine.connect() as conn:
         if engine.dialect.name == "postgresql":
             conn.execution_options(isolation_level="AUTOCOMMIT")
@@ -71,11 +88,14 @@ def writing(engine: Engine) -> Iterator[Connection]:
     On SQLite the transaction takes the write lock at its start, where waiting is safe; SQLite may
     refuse a reader that becomes a writer later, without waiting. Threads of one process queue for a
     lock of ours and then get the connection that wrote last, whose page cache is still valid.
+    The file is checked again after the commit: rows in a file that was deleted meanwhile are lost.
     """
+    check_file(engine)
     with store_errors(engine.url), _write_lock(engine), engine.connect() as conn:
         conn.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         with conn.begin():
             yield conn
+    check_file(engine)
 
 
 @contextmanager
@@ -131,6 +151,13 @@ def _sqlite(url: URL) -> Engine:
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     _write_locks[engine] = threading.Lock()
+    _files[engine] = file = SqliteFile(url.database or "")
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _open(_dialect: Any, _record: Any, arguments: list[Any], options: dict[str, Any]) -> None:
+        arguments[0] = file.uri
+        options["uri"] = True
+
     return engine
 
 

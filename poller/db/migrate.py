@@ -37,6 +37,7 @@ def head() -> str:
 
 def upgrade(engine: Engine) -> Upgrade:
     """Bring the database to `head()`. Idempotent, and safe when several processes do it at once."""
+    sql.create_file(engine)
     with sql.writing(engine) as conn:
         _lock(conn)
         before = revision.current_in(conn)

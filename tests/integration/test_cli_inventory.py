@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from poller import bootstrap
+from poller import bootstrap, errors
 from poller.collectors.snmp import SnmpCollector
 from poller.db import engine as sql
 from poller.db.inventory import devices, inventory_feed, targets
@@ -22,12 +22,74 @@ from poller.domain.scheduling.schedule import Schedule
 from tests.integration.commands import Cli, csv_lines, ok
 
 
-def test_the_first_command_makes_the_database_and_says_so(cli: Cli, home: Path) -> None:
+def test_the_first_device_makes_the_database_and_says_so(cli: Cli, home: Path) -> None:
     """A private database needs no migration command."""
-    first = ok(cli("device", "list"))
+    first = ok(cli("device", "add", "sw1", "192.0.2.1"))
     assert f"created the database {home}/poller.db" in first.err
-    assert "no devices yet" in first.err
-    assert "created" not in ok(cli("device", "list")).err
+    assert "created" not in ok(cli("device", "add", "sw2", "192.0.2.2")).err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "device list",
+        "device show sw1",
+        "device export --format csv",
+        "target list",
+        "credential list",
+        "site list",
+        "runs",
+        "readings sw1",
+        "deadletter list",
+        "db current",
+        "device rm sw1 --yes",
+        "device edit sw1 --site x",
+        "target add sw1 --collector snmp",
+        "demo clear --yes",
+    ],
+)
+def test_a_command_that_adds_no_device_creates_no_database(
+    cli: Cli, home: Path, command: str
+) -> None:
+    """It says that there is none, and what makes one; not even the home is made."""
+    refused = cli(*command.split())
+    assert refused.code == 5, refused
+    assert f"there is no database file {home}/poller.db" in refused.err
+    assert "poller db upgrade" in refused.err
+    assert not home.exists()
+
+
+def test_a_database_that_was_deleted_or_replaced_is_not_used(cli: Cli, home: Path) -> None:
+    """A process goes on neither with the deleted file nor with another one in its place."""
+    ok(cli("device", "add", "sw1", "192.0.2.1"))
+    path = home / "poller.db"
+    engine = sql.create(f"sqlite:///{path}")
+    assert devices.count(engine) == 1
+    path.rename(home / "aside.db")
+    with pytest.raises(errors.StoreUnavailable, match="was deleted under a running poller"):
+        devices.count(engine)
+    assert not path.exists()
+    path.write_bytes((home / "aside.db").read_bytes())
+    with pytest.raises(errors.StoreUnavailable, match="was replaced by another one"):
+        devices.count(engine)
+    (home / "aside.db").rename(path)
+    assert devices.count(engine) == 1
+
+
+def test_rows_in_a_file_that_vanishes_before_the_commit_are_not_called_stored(
+    cli: Cli, home: Path
+) -> None:
+    """The writer learns of it, so that it keeps the rows."""
+    ok(cli("device", "add", "sw1", "192.0.2.1"))
+    engine = sql.create(f"sqlite:///{home}/poller.db")
+
+    def write_and_unlink() -> None:
+        with sql.writing(engine) as conn:
+            conn.exec_driver_sql("UPDATE devices SET address = '192.0.2.2'")
+            (home / "poller.db").unlink()
+
+    with pytest.raises(errors.StoreUnavailable, match="was deleted"):
+        write_and_unlink()
 
 
 def test_a_configured_database_is_not_upgraded_unasked(
@@ -47,7 +109,7 @@ def test_a_configured_database_is_not_upgraded_unasked(
 
 def test_a_database_at_a_newer_revision_is_refused(cli: Cli, home: Path) -> None:
     """The private database of a home is refused, too: nothing is downgraded."""
-    ok(cli("device", "list"))
+    ok(cli("db", "upgrade"))
     engine = sql.create(f"sqlite:///{home}/poller.db")
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
@@ -567,6 +629,7 @@ def test_an_unexpected_error_is_one_sentence(cli: Cli, monkeypatch: pytest.Monke
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no luck with redis://u:hunter22@h")
 
+    ok(cli("db", "upgrade"))
     monkeypatch.setattr(devices, "listing", broken)
     result = cli("device", "list")
     assert result.code == 1
@@ -615,5 +678,5 @@ def test_the_same_commands_work_on_postgresql(
 
 def test_sqlite_and_directories_belong_to_their_owner(cli: Cli, home: Path) -> None:
     """Other users cannot read the inventory of a network."""
-    ok(cli("device", "list"))
+    ok(cli("db", "upgrade"))
     assert os.stat(home).st_mode & 0o077 == 0

@@ -96,10 +96,12 @@ def test_help_is_quick(environment: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_exit_codes_reach_the_shell(poller: Poller) -> None:
-    """The exit code is 0 for success, 2 for usage, 3 for not found."""
+    """The exit code is 0 for success, 2 for usage, 3 for not found, 5 without a database."""
     assert poller("version").returncode == 0
     assert poller("nonsense").returncode == 2
     assert poller("device").returncode == 2
+    assert poller("device", "list").returncode == 5
+    assert poller("db", "upgrade").returncode == 0
     assert poller("device", "show", "nobody").returncode == 3
 
 

@@ -70,7 +70,7 @@ def add(
     from poller.db.inventory import credential_rows
 
     naming.checked_name(name, "credential name")
-    engine = inventory_database.database()
+    engine = inventory_database.database(create=True)
     if name in credential_rows.kinds(engine):
         raise errors.AlreadyExists(
             f'there is a credential named "{name}" already', hint=f"poller credential rotate {name}"

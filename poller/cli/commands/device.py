@@ -91,7 +91,7 @@ def add(
         "requires": require,
     }
     device = _draft(fields)
-    engine = inventory_database.database()
+    engine = inventory_database.database(create=True)
 
     if collector is None:
         _refuse_target_options({**schedule.fields(), "option": option})
@@ -364,7 +364,7 @@ def import_(
     """Add a whole file of devices and targets: all of it or, naming every bad line, nothing."""
     from poller.cli.inventory import inventory_import
 
-    engine = inventory_database.database()
+    engine = inventory_database.database(create=True)
     notify = inventory_database.wake_up()
     done = inventory_import.import_file(
         engine, file, form, update=update, dry_run=dry_run, notify=notify

@@ -22,6 +22,7 @@ from poller.cli.up import embedded_server, home_lock, listen_ports, role_command
 from poller.cli.up.plugin_watch import PluginWatch
 from poller.cli.up.process_supervisor import Supervisor, any_role
 from poller.db import migrate
+from poller.db.engine import check_file
 from poller.db.inventory import devices
 from poller.presentation import formatting
 from poller.security import network_exposure
@@ -199,6 +200,8 @@ class LocalCluster:
     def _watch(self, services: Services, seconds: float | None) -> float:
         """Restart ended processes until the end. Returns the instant at which counting started.
 
+        Raises StoreUnavailable if the SQLite file is deleted or replaced.
+
         Counting starts with the first poll, or after START_UP_S without one. A run of one interval
         then reaches every target once, and start-up does not distort the rate or the CPU per poll.
         """
@@ -208,6 +211,7 @@ class LocalCluster:
 
         while not self.stopping.wait(_CHECK_EVERY_S):
             self.supervisor.check()
+            check_file(services.engine)
             if self.supervisor.all_misconfigured(_is_worker):
                 raise errors.InvalidSetting(
                     "no worker can run as it is configured", hint="what their own lines say"

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from poller.db.inventory.inventory_feed import Notify
 
 
-def database(services: Services | None = None) -> Engine:
+def database(services: Services | None = None, *, create: bool = False) -> Engine:
     """The engine of a database at the right revision.
 
-    A home's private SQLite file is created and upgraded; a configured database is only checked.
+    A home's private SQLite file is upgraded; a configured database is only checked. With `create`,
+    for commands that add the first rows, a missing private file is made.
     """
+    from poller.db import engine as sql
     from poller.db import revision
 
     services = services or bootstrap.services()
@@ -32,6 +34,8 @@ def database(services: Services | None = None) -> Engine:
         revision.check(engine)
         return engine
 
+    if create:
+        sql.create_file(engine)
     found = revision.current(engine)
     if found == revision.HEAD:
         return engine
