@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -79,9 +80,16 @@ def test_a_server_that_is_away_is_named_without_its_password(free_port: int) -> 
 
 
 def test_a_directory_that_does_not_exist(tmp_path: object) -> None:
-    """SQLite's own sentence reaches the operator."""
-    with pytest.raises(errors.StoreUnavailable, match="unable to open database file"):
+    """The file is named; nothing is made."""
+    with pytest.raises(errors.StoreUnavailable, match=r"no database file .*/nowhere/poller.db"):
         inventory_feed.version(sql.create(f"sqlite:///{tmp_path}/nowhere/poller.db"))
+
+
+def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    """SQLite's own sentence reaches the operator."""
+    (tmp_path / "poller.db").mkdir()
+    with pytest.raises(errors.StoreUnavailable, match="unable to open database file"):
+        inventory_feed.version(sql.create(f"sqlite:///{tmp_path}/poller.db"))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +121,9 @@ def test_what_the_url_says_of_the_connection_wins() -> None:
 
 def test_sqlite_is_set_up_for_many_processes(sqlite_url: str) -> None:
     """Write-ahead log, foreign keys, patience."""
-    with sql.reading(sql.create(sqlite_url)) as conn:
+    engine = sql.create(sqlite_url)
+    sql.create_file(engine)
+    with sql.reading(engine) as conn:
         pragmas = {name: conn.execute(sa.text(f"PRAGMA {name}")).scalar() for name in
                    ("journal_mode", "foreign_keys", "busy_timeout", "synchronous")}  # fmt: skip
     assert pragmas == {
