@@ -81,7 +81,7 @@ newcomer: setup ## measure the time from `poller plugin new` to first readings; 
 	$(BIN)/python -m pip uninstall --quiet --yes poller-demo; exit $$status
 
 packages: ## install the Debian packages that the tests use
-	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus-snmp-exporter
+	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus prometheus-snmp-exporter
 
 format: setup ## format the code with ruff
 	@$(BIN)/ruff check --fix .

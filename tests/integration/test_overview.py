@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
+import subprocess
 
 import pytest
 import redis
@@ -15,6 +17,8 @@ from poller.state.board.moves import Board
 from poller.state.cluster import overview_reader, worker_registry
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
+from poller.web.api import metrics
+from tests.conftest import missing
 
 KEYS = Keys()
 LIMITS = ClaimLimits(targets=100, batch_size=10, lease_ms=30_000)
@@ -61,6 +65,17 @@ def test_the_overview_shows_states_places_polls_and_processes(redis_client: redi
     assert [(w.name, w.polls) for w in view.workers] == [("w", 7)]
     assert [(e.device, e.code) for e in view.errors] == [("sw1", "timeout")]
     assert view.totals["polls"] == 1
+
+
+def test_promtool_accepts_the_metrics(redis_client: redis.Redis, leader: Leadership) -> None:
+    """The quantiles are of a summary, with the number of all polls and the sum of lateness."""
+    promtool = shutil.which("promtool") or missing("promtool is not installed: package prometheus")
+    Board(redis_client, KEYS).count({"polls": 1, "ok": 1, "l39": 1, "lmax": 40})
+    scrape = metrics.render(overview_reader.read(redis_client, KEYS))
+    checked = subprocess.run([promtool, "check", "metrics"], input=scrape, capture_output=True)
+    assert (checked.returncode, checked.stderr.decode()) == (0, "")
+    assert b'poller_lateness_seconds{quantile="0.99"} 0.04' in scrape
+    assert b"poller_lateness_seconds_count 1.0" in scrape
 
 
 def test_damaged_entries_do_not_hide_the_others(redis_client: redis.Redis) -> None:

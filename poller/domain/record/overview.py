@@ -90,6 +90,14 @@ class Lateness:
 
 
 @dataclass(frozen=True, slots=True)
+class LatenessSum:
+    """The lateness of all polls since the board was made, from the same histogram."""
+
+    count: int = 0
+    sum_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """The polls of one slice of the recent past."""
 
@@ -141,6 +149,7 @@ class Overview:
     opened_by_hand: int = 0
     dead_letters: Mapping[str, int] = field(default_factory=dict)  # targets by reason
     prune_refused: str = ""  # why the last pass kept rows past their retention
+    lateness_sum: LatenessSum = LatenessSum()
 
     @property
     def labels(self) -> dict[str, str]:

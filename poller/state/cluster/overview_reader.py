@@ -124,6 +124,7 @@ def read(client: Redis, keys: Keys) -> Overview:
         opened_by_hand=replies.opened,
         dead_letters=statuses.dead_letters,
         prune_refused=replies.prune_refused,
+        lateness_sum=stats_slices.lateness_sum(replies.totals),
     )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from poller.domain.metrics import histogram
-from poller.domain.record.overview import Lateness, Point
+from poller.domain.record.overview import Lateness, LatenessSum, Point
 from poller.state.keys import SLICE_MS
 
 OUTCOMES = ("ok", "partial", "failed", "refused", "duplicate", "stale", "gone")
@@ -69,6 +69,13 @@ def lateness(slices: Sequence[Slice]) -> Lateness:
         p99_ms=min(max_ms, histogram.quantile_ms(buckets, 0.99)),
         max_ms=max_ms,
     )
+
+
+def lateness_sum(totals: Slice) -> LatenessSum:
+    """The number and the sum of all values of the totals, each at its bucket's upper edge."""
+    buckets = _lateness_buckets(totals)
+    sum_ms = sum(count * histogram.upper_ms(index) for index, count in buckets.items())
+    return LatenessSum(sum(buckets.values()), sum_ms)
 
 
 def points(slices: Sequence[Slice], now_ms: int) -> list[Point]:

@@ -124,18 +124,19 @@ def _traps(overview: Overview) -> Iterator[Metric]:
 
 
 def _lateness(overview: Overview) -> Iterator[Metric]:
+    """A summary: quantiles of the last five minutes; number and sum since the board was made."""
     lateness = overview.lateness
-    quantiles = {}
+    name = "poller_lateness_seconds"
+    text = "Start of a poll minus its slot; quantile 1 is the maximum of the last five minutes."
+    summary = Metric(name, text, "summary")
     if lateness.count:
-        quantiles["0.5"] = lateness.p50_ms / 1000
-        quantiles["0.99"] = lateness.p99_ms / 1000
-        quantiles["1"] = lateness.max_ms / 1000
-    yield _gauge(
-        "lateness_seconds",
-        "Start of a poll minus its slot, over the last five minutes; quantile 1 is the maximum.",
-        quantiles,
-        "quantile",
-    )
+        quantiles = {"0.5": lateness.p50_ms, "0.99": lateness.p99_ms, "1": lateness.max_ms}
+        for quantile, value_ms in quantiles.items():
+            summary.add_sample(name, {"quantile": quantile}, value_ms / 1000)
+    if overview.lateness_sum.count:
+        summary.add_sample(f"{name}_count", {}, overview.lateness_sum.count)
+        summary.add_sample(f"{name}_sum", {}, overview.lateness_sum.sum_ms / 1000)
+    yield summary
     yield _gauge("lateness_polls", "Polls that the quantiles are taken from.", lateness.count)
 
 

@@ -9,6 +9,7 @@ from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import (
     LastError,
     Lateness,
+    LatenessSum,
     Leader,
     Load,
     Overview,
@@ -117,6 +118,7 @@ HEALTHY = Overview(
         "traps_unknown_sender": 1_200,
         "traps_polls": 5,
     },
+    lateness_sum=LatenessSum(19_204_100, 230_449_200.0),
 )
 
 _CAUSES = (

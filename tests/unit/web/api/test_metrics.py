@@ -46,6 +46,21 @@ def test_the_documented_metrics_are_the_exposed_ones() -> None:
     assert exposed(metrics.render(overview).decode()) == documented
 
 
+def test_the_lateness_is_a_summary() -> None:
+    """The quantiles are of the last five minutes; number and sum grow, so `rate()` may be used."""
+    text = metrics.render(fleet.FAILING).decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    lateness = families["poller_lateness_seconds"]
+    assert lateness.type == "summary"
+    assert [(sample.name, sample.labels, sample.value) for sample in lateness.samples] == [
+        ("poller_lateness_seconds", {"quantile": "0.5"}, 0.012),
+        ("poller_lateness_seconds", {"quantile": "0.99"}, 0.086),
+        ("poller_lateness_seconds", {"quantile": "1"}, 1.24),
+        ("poller_lateness_seconds_count", {}, 19_204_100),
+        ("poller_lateness_seconds_sum", {}, 230_449.2),
+    ]
+
+
 def test_the_numbers_are_those_of_the_overview() -> None:
     """Counts, seconds and epochs are not changed."""
     sample = values(fleet.FAILING)
