@@ -16,7 +16,8 @@
 | `opened`         | hash    | target id -> end, start, operator of a breaker opened by hand    |
 | `counts`         | hash    | mark of a status -> number of targets                            |
 | `needs`          | hash    | queue -> polls that it needs, in millionths per second           |
-| `board`          | hash    | `version` of the inventory on it; `clock` of the last claim      |
+| `board`          | hash    | `version` of the inventory on it; `clock` of the last claim;     |
+|                  |         | `resumed`: the end of the last pause of all claims               |
 | `outbox`         | string  | the last claim, until the leader confirms its publication        |
 | `epoch`          | string  | number of leaders so far                                         |
 | `leader`         | hash    | token, name, epoch, start and lock time of the leader            |

@@ -13,11 +13,17 @@ from poller.db.record.stored_rates import RatesRequest, TargetRates
 from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.device_state import DeviceState
+from poller.presentation.health import Stores
 from poller.web.pages.collectors_page import CollectorsStatus
 
 
 def _no_device(name: str, request: RatesRequest) -> Sequence[TargetRates]:
     raise errors.NotFound(f'no device named "{name}"')
+
+
+def usable_stores(overview: Overview | None, redis_error: str) -> Stores:
+    """The stores of a process that only knows whether the board could be read."""
+    return Stores(redis_error=redis_error)
 
 
 def _empty_state(name: str, targets: Sequence[int]) -> DeviceState:
@@ -30,12 +36,13 @@ def _no_collectors() -> CollectorsStatus:
 
 @dataclass(frozen=True, slots=True)
 class BackendQueries:
-    """Blocking queries and constants of the web role. Every query but `store_errors` raises
-    StoreError; `rates` and `device_state` also raise NotFound.
+    """Blocking queries and constants of the web role. Every query but `stores` raises StoreError;
+    `rates` and `device_state` also raise NotFound.
     """
 
     overview: Callable[[], Overview]
-    store_errors: Callable[[], Mapping[str, str]]  # store -> its error, "" when it answers
+    #: State of the stores, given the newest overview, or None and why the board cannot be read.
+    stores: Callable[[Overview | None, str], Stores] = usable_stores
     links: Mapping[str, str] = field(default_factory=dict)  # title -> URL, in the page header
     rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = _no_device  # of a device
     device_state: Callable[[str, Sequence[int]], DeviceState] = _empty_state  # device, target ids

@@ -29,7 +29,7 @@ from poller.security.allowed_hosts import AllowedHosts
 from poller.web import assets, device_routes, error_responses
 from poller.web.api import live_stream, metrics, overview_json
 from poller.web.api.live_stream import FrameTexts, StreamSlots
-from poller.web.api.snapshot import Snapshots
+from poller.web.api.snapshot import Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.pages import collectors_page
 from poller.web.pages.html import DisplayOptions, PageRenderer
@@ -109,10 +109,10 @@ def create_app(
     )
     files = assets.load()
     page = PageRenderer(files, backend.links)
-    snapshots = Snapshots(backend.overview)
+    snapshots = Snapshots(backend.overview, backend.stores)
 
     error_responses.add(app, page)
-    _add_probes(app, backend, snapshots)
+    _add_probes(app, snapshots)
     _add_overview_api(app, snapshots)
     _add_stream(app, snapshots, files.build, most_streams, stopping or asyncio.Event())
     _add_overview_page(app, page, snapshots)
@@ -122,7 +122,7 @@ def create_app(
     return app
 
 
-def _add_probes(app: FastAPI, backend: BackendQueries, snapshots: Snapshots) -> None:
+def _add_probes(app: FastAPI, snapshots: Snapshots) -> None:
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Liveness: the process responds."""
@@ -130,15 +130,19 @@ def _add_probes(app: FastAPI, backend: BackendQueries, snapshots: Snapshots) -> 
 
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
-        """Readiness: 200 when all stores answer, else 503 with the errors."""
-        store_errors = await run_in_threadpool(backend.store_errors)
-        is_ready = not any(store_errors.values())
-
-        body = {"status": "ready" if is_ready else "not ready"}
-        for store, error in store_errors.items():
-            body[store] = error or "ok"
-        body["leader"] = await _leader(snapshots)
-        return JSONResponse(body, status_code=200 if is_ready else 503)
+        """Readiness: 200 when all stores can be used, else 503. The body has the verdict."""
+        snapshot = await snapshots.get()
+        verdict = snapshot.health
+        stores = snapshot.stores
+        body = {
+            "status": "ready" if verdict.is_ready else "not ready",
+            "sql": stores.sql_error or "ok",
+            "redis": stores.redis_error or stores.write_error or "ok",
+            "leader": _leader(snapshot),
+            "level": verdict.level.value,
+            "verdict": verdict.text,
+        }
+        return JSONResponse(body, status_code=200 if verdict.is_ready else 503)
 
     @app.get("/metrics")
     async def scrape() -> Response:
@@ -157,7 +161,7 @@ def _add_overview_api(app: FastAPI, snapshots: Snapshots) -> None:
         if snapshot.overview is None or snapshot.error:
             body = {"error": {"message": snapshot.error}}
             return JSONResponse(body, status_code=503)
-        return JSONResponse(overview_json.document(snapshot.overview))
+        return JSONResponse(overview_json.document(snapshot.overview, snapshot.health))
 
 
 def _add_stream(
@@ -224,9 +228,8 @@ def _add_static_files(app: FastAPI, files: assets.Assets) -> None:
         return Response(asset.body, media_type=asset.media_type, headers=headers)
 
 
-async def _leader(snapshots: Snapshots) -> str:
+def _leader(snapshot: Snapshot) -> str:
     """Whether there is a leader, in one word."""
-    snapshot = await snapshots.get()
     if snapshot.overview is None or snapshot.error:
         return "unknown"
     return "present" if snapshot.overview.leader else "absent"

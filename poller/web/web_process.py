@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import sqlalchemy as sa
 import uvicorn
 
 from poller import bootstrap, errors
 from poller.bootstrap import Services
-from poller.db import engine
 from poller.db.record import stored_rates
 from poller.domain.record.overview import Overview
 from poller.observability import logs
 from poller.presentation import collector_trust, device_state
+from poller.presentation.store_check import StoreCheck
 from poller.security import network_exposure
 from poller.security.allowed_hosts import AllowedHosts
-from poller.state import redis_client
 from poller.state.cluster import overview_reader, worker_registry
 from poller.web import http_connections
 from poller.web.backend_queries import BackendQueries
@@ -97,12 +94,6 @@ def backend_queries(services: Services) -> BackendQueries:
     def overview() -> Overview:
         return overview_reader.read(services.redis, services.keys)
 
-    def store_errors() -> Mapping[str, str]:
-        return {
-            "sql": _error_of(_check_sql, services),
-            "redis": _error_of(_check_redis, services),
-        }
-
     def collectors() -> CollectorsStatus:
         now_ms = services.board.now_ms()
         workers = worker_registry.living(services.redis, services.keys, now_ms)
@@ -112,7 +103,7 @@ def backend_queries(services: Services) -> BackendQueries:
     flower = services.settings.flower_url
     return BackendQueries(
         overview=overview,
-        store_errors=store_errors,
+        stores=StoreCheck(services).check,
         links={"Flower": flower} if flower else {},
         rates=partial(stored_rates.of_device, services.engine),
         device_state=partial(device_state.read, services),
@@ -155,21 +146,3 @@ def _listen_error(error: OSError, address: str) -> errors.ConfigError:
     message = f"web_bind: cannot listen on {address}"
     reason = error.strerror or str(error)
     return errors.InvalidSetting(message, reason, "set POLLER_WEB_BIND")
-
-
-def _error_of(check: Callable[[Services], None], services: Services) -> str:
-    try:
-        check(services)
-    except errors.PollerError as error:
-        return str(error)
-    return ""
-
-
-def _check_sql(services: Services) -> None:
-    with engine.single_read(services.engine) as conn:
-        conn.execute(sa.text("select 1"))
-
-
-def _check_redis(services: Services) -> None:
-    with redis_client.store_errors(services.redis):
-        services.redis.ping()

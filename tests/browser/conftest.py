@@ -63,7 +63,6 @@ class Site:
     def start(self, listener: socket.socket | None = None) -> None:
         backend = BackendQueries(
             overview=self.read_overview,
-            store_errors=dict,
             links={"Flower": "http://127.0.0.1:5555"},
             rates=lambda device, request: web_rates.query(self.polls)(device, request),
             device_state=lambda *_: self.device_state,

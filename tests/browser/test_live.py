@@ -111,7 +111,7 @@ def test_the_first_device_ends_the_first_run(site, open_page) -> None:
     expect(page.locator(".begin code")).to_have_count(3)
     expect(page.locator("#live")).to_have_text("● live")
     site.overview = fleet.HEALTHY
-    expect(cell(page, "on-time")).to_have_text("99.99 %")
+    expect(cell(page, "up-to-date")).to_have_text("99.99 %")
 
 
 def test_the_page_reconnects_to_a_lost_server(site, open_page, page_log) -> None:

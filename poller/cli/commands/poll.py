@@ -20,7 +20,7 @@ from poller.domain.batched import batched
 from poller.domain.failures import error_codes
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
-from poller.presentation import formatting, health
+from poller.presentation import formatting, health, running_workers
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -159,7 +159,7 @@ def _refuse_unserved(services: Services, chosen: Sequence[Polled]) -> None:
     ids = [str(target.id) for target in chosen]
     view = overview_reader.read(services.redis, services.keys)
 
-    for unroutable in health.unroutable(view):
+    for unroutable in running_workers.unroutable(view):
         key = services.keys.urgent(unroutable.queue)
         with store_errors(services.redis):
             scores: Any = services.redis.zmscore(key, ids)
@@ -169,7 +169,7 @@ def _refuse_unserved(services: Services, chosen: Sequence[Polled]) -> None:
                 raise errors.NotFound(
                     f'no running worker takes target "{target.device}/{target.name}"',
                     f"its queue is {unroutable.queue}: {unroutable.reason}",
-                    f"start a worker that has {health.needs(unroutable.queue)}; "
+                    f"start a worker that has {running_workers.queue_needs(unroutable.queue)}; "
                     "a running one finds a new plugin after a restart",
                 )
 

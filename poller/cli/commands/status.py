@@ -16,7 +16,9 @@ from poller.cli.commands import status_failing
 from poller.cli.output import render
 from poller.cli.output.columns import one_line
 from poller.domain.record.overview import TRAP_RESULTS, LastError, Load, Overview, State, Worker
-from poller.presentation import formatting, health
+from poller.presentation import formatting, health, running_workers, worker_load
+from poller.presentation.health import Health
+from poller.presentation.store_check import StoreCheck
 from poller.state.cluster import overview_reader
 
 if TYPE_CHECKING:
@@ -53,11 +55,14 @@ def command(
     ] = None,
     selection: FilterOptions,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 when something fails or is late.")
+        bool, typer.Option("--strict", help="Exit with 1 also when something fails or is late.")
     ] = False,
     as_json: render.Json = False,
 ) -> None:
-    """Print the fleet by state, lateness, leader, workers and the last errors."""
+    """Print the fleet by state, lateness, leader, workers and the last errors.
+
+    Exit codes: 1 when nothing is polled, 5 when Redis or SQL cannot be used.
+    """
     if limit is not None and not only_failing:
         raise errors.InvalidInput(
             "--limit belongs to --failing", hint=f"poller status --failing --limit {limit}"
@@ -68,20 +73,25 @@ def command(
 
     services = bootstrap.services()
     view = overview_reader.read(services.redis, services.keys)
-    judged = health.judge(view)
+    stores = StoreCheck(services).check(view)
+    verdict = health.judge(view, stores)
 
     if only_failing:
         status_failing.show(services, view, selection, limit or LIMIT, as_json)
     elif as_json:
-        render.document("poller.status/1", {"verdict": judged.text, **_document(view)})
+        render.document("poller.status/1", _document(view, verdict))
     else:
-        _show(view, services.settings.web_url)
+        is_first_run = health.is_first_run(view, stores)
+        _show(view, verdict, is_first_run, services.settings.web_url)
 
-    if strict and judged.tone in (health.Tone.FAILING, health.Tone.LATE):
-        raise typer.Exit(1)
+    exit_code = verdict.exit_code
+    if strict and verdict.level is health.Level.ATTENTION:
+        exit_code = 1
+    if exit_code:
+        raise typer.Exit(exit_code)
 
 
-def _show(view: Overview, page: str) -> None:
+def _show(view: Overview, verdict: Health, is_first_run: bool, page: str) -> None:
     from rich.text import Text
 
     console = render.console()
@@ -90,11 +100,11 @@ def _show(view: Overview, page: str) -> None:
         # Soft wrap keeps an error text on one line for grep.
         console.print(Text(one_line(text), style=style), soft_wrap=True)
 
-    print_line(health.judge(view).text, "bold")
-    if not health.is_first_run(view):
+    print_line(verdict.text, "bold")
+    if not is_first_run:
         console.print(_states(view), soft_wrap=True)
 
-    for line in _details(view, page):
+    for line in _details(view, is_first_run, page):
         print_line(f"  {line}")
 
     if view.errors:
@@ -122,8 +132,8 @@ def _states(view: Overview) -> Text:
     return line
 
 
-def _details(view: Overview, page: str) -> Iterator[str]:
-    if health.is_first_run(view):
+def _details(view: Overview, is_first_run: bool, page: str) -> Iterator[str]:
+    if is_first_run:
         yield from FIRST_STEPS
     else:
         yield from _polling(view)
@@ -155,7 +165,11 @@ def _polling(view: Overview) -> Iterator[str]:
     if view.long_overdue:
         overdue += f", {view.long_overdue:,} of them for long"
 
-    board = f"{view.due:,} due ({overdue}), {view.in_flight:,} in flight, {view.parked:,} parked"
+    in_flight = f"{view.in_flight:,} in flight"
+    if view.unstarted:
+        in_flight += f" ({view.unstarted:,} not started)"
+
+    board = f"{view.due:,} due ({overdue}), {in_flight}, {view.parked:,} parked"
     if view.held:
         board += f", {view.held:,} held for dark sites"
 
@@ -188,7 +202,7 @@ def _processes(view: Overview) -> Iterator[str]:
     for worker in view.workers:
         yield f"worker     {labels[worker.key]}: {_worker(worker, view)}"
 
-    for name, number in health.duplicate_names(view).items():
+    for name, number in running_workers.duplicate_names(view).items():
         yield f"names      {number} workers are called {name}: give each its own with -n"
 
     stalls = view.totals.get("worker_stalls")
@@ -205,7 +219,7 @@ def _processes(view: Overview) -> Iterator[str]:
     if traps:
         yield f"traps      {formatting.exact(traps)} received: {_traps(view)}"
 
-    for each in health.unroutable(view):
+    for each in running_workers.unroutable(view):
         targets = formatting.counted(each.targets, "target")
         yield f"unserved   {each.queue}: {targets}; {each.reason}"
 
@@ -221,14 +235,16 @@ def _worker(worker: Worker, view: Overview) -> str:
     if worker.polled_ms:
         parts.append(f"last {formatting.age(now_ms - worker.polled_ms)} ago")
 
-    if health.is_running(worker, view):
-        slots = formatting.counted(worker.slots, "batch", "batches")
-        parts.append(f"{formatting.exact(worker.in_flight)} of {slots}")
+    if running_workers.is_running(worker, view):
+        parts.append(worker_load.in_words(worker))
     else:
         parts.append(f"not seen for {formatting.age(now_ms - worker.seen_ms)}")
 
     parts.append(formatting.size(worker.rss_bytes))
     parts += [f"{key}={value}" for key, value in sorted(worker.tags.items())]
+    if worker.rate_limit:
+        parts.append(f"limited to {worker.rate_limit}")
+
     if worker.spool_waiting:
         parts.append(f"{formatting.counted(worker.spool_waiting, 'result')} on its disk")
 
@@ -266,12 +282,16 @@ def _load(load: Load) -> str:
     return f"{waiting}, needs {load.shortage:.1f} times the workers"
 
 
-def _document(view: Overview) -> dict[str, Any]:
-    """The overview as JSON, with the values that are derived from it."""
+def _document(view: Overview, verdict: Health) -> dict[str, Any]:
+    """The overview as JSON, with the verdict and the values that are derived from it."""
     return {
+        "verdict": verdict.text,
+        "level": verdict.level.value,
+        "reasons": list(verdict.reasons),
+        "ready": verdict.is_ready,
         **asdict(view),
         "unserved": view.unserved,
-        "unroutable": [asdict(each) for each in health.unroutable(view)],
+        "unroutable": [asdict(each) for each in running_workers.unroutable(view)],
         "queues": {load.queue: load.waiting for load in view.loads},
         "states": {state.value: number for state, number in view.states.items()},
     }

@@ -25,7 +25,7 @@ from poller.cli.output.columns import (
 from poller.domain.batched import batched
 from poller.domain.record.overview import Overview, State
 from poller.domain.record.target_status import Status
-from poller.presentation import formatting, health
+from poller.presentation import formatting, running_workers
 from poller.state.board import failing_targets
 from poller.state.board.failing_targets import Late
 
@@ -175,7 +175,7 @@ def _why(each: TroubledTarget, view: Overview) -> str:
     if each.status.state is State.FAILING:
         return each.status.message
     queue = each.late.queue if each.late else ""
-    return health.waiting_reason(queue, view)
+    return running_workers.waiting_reason(queue, view)
 
 
 def _totals(found: Troubles, shown: int) -> str:

@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
 from types import FrameType
 from typing import Annotated, Any
 
@@ -236,7 +235,7 @@ class LocalCluster:
     def _mark_if_polling(self, services: Services, polls_before: int) -> up_summary.Mark | None:
         """The counters once the first poll is counted; None before that."""
         try:
-            mark = up_summary.mark(services, self._processes())
+            mark = up_summary.mark(services, self.supervisor.cpu_ms())
         except errors.StoreError:
             return None  # the server is starting again
         return mark if mark.polls > polls_before else None
@@ -245,7 +244,7 @@ class LocalCluster:
         self, services: Services, since_ms: int, counted_mono: float
     ) -> dict[str, Any]:
         """Read the counters, stop polling, and build the summary."""
-        last = up_summary.mark(services, self._processes())
+        last = up_summary.mark(services, self.supervisor.cpu_ms())
         board = up_summary.places(services)
         seconds = time.monotonic() - counted_mono
         self._stop_polling()
@@ -265,14 +264,6 @@ class LocalCluster:
         self.supervisor.kill(_is_not_server)
         self.supervisor.stop(any_role, 1.5)
         self.supervisor.kill(any_role)
-
-    def _processes(self) -> Mapping[str, int]:
-        """The ids of the running processes by role name."""
-        processes = {}
-        for child in self.supervisor.children:
-            if child.process is not None:
-                processes[child.role.name] = child.process.pid
-        return processes
 
     def _page_address(self) -> str:
         return f"http://{_host(self.settings.web_bind)}:{self.web_port}/"

@@ -8,7 +8,7 @@ from poller import bootstrap
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, instant
 from poller.domain.record.overview import Overview, Worker
-from poller.presentation import formatting, health
+from poller.presentation import formatting, running_workers
 from poller.state.cluster import overview_reader
 
 
@@ -26,7 +26,7 @@ def command(as_json: render.Json = False) -> None:
 
 def _item(worker: Worker, view: Overview) -> dict[str, Any]:
     """The JSON fields of a worker."""
-    is_running = health.is_running(worker, view)
+    is_running = running_workers.is_running(worker, view)
     last_poll_ms = view.as_of_ms - worker.polled_ms
     seen_ms = view.as_of_ms - worker.seen_ms
 
@@ -41,12 +41,15 @@ def _item(worker: Worker, view: Overview) -> dict[str, Any]:
         "polls": worker.polls,
         "batches": worker.in_flight,
         "slots": worker.slots,
+        "lent": worker.lent,
         "rss_bytes": worker.rss_bytes,
         "tags": dict(sorted(worker.tags.items())),
         "collectors": dict(sorted(worker.collectors.items())),
         "queues": sorted(worker.queues),
         "spool_waiting": worker.spool_waiting,
         "spool_dropped": worker.spool_dropped,
+        "rate_limit": worker.rate_limit,
+        "store_error": worker.store_error,
     }
 
 
@@ -63,7 +66,9 @@ def _tags(item: Item) -> str:
 
 
 def _batches(item: Item) -> str:
-    return f"{item['batches']} of {item['slots']}"
+    """`16 of 16 + 11`: busy slots, and batches that only wait for slow devices."""
+    text = f"{item['batches'] - item['lent']} of {item['slots']}"
+    return f"{text} + {item['lent']}" if item["lent"] else text
 
 
 def _polls(item: Item) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from poller.cli.up.cpu_time import CpuTime
 from poller.domain.failures import backoff
 
 _PR_SET_PDEATHSIG = 1
@@ -71,8 +72,10 @@ class Child:
         self.replace_requested = False  # replaced by `replace`, not for its memory
         self._log = log
         self._print_line = print_line
+        self._cpu = CpuTime()
 
     def start(self) -> None:
+        self._cpu.start_process()
         self.restart_mono = None
         self.replace_by_mono = None
         self.replace_requested = False
@@ -120,6 +123,12 @@ class Child:
             return 0
 
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def read_cpu_ms(self) -> float:
+        """CPU time of this role so far, with that of its ended processes."""
+        if self.process is not None and self.process.returncode is None:
+            self._cpu.read(self.process.pid)
+        return self._cpu.total_ms
 
     @property
     def running(self) -> bool:
@@ -199,14 +208,22 @@ class Supervisor:
             child.signal(signal.SIGKILL)
 
     def _check_memory(self, now: float) -> None:
-        """Replace processes above their memory limit; each finishes or hands back its polls."""
+        """Replace processes above their memory limit; each finishes or hands back its polls.
+
+        The CPU time is read here too, so that a process that ends misses a second of it at most.
+        """
         for child in self.children:
+            child.read_cpu_ms()  # an ended process has no CPU time to read any more
             limit = child.role.memory_bytes
             used = child.rss_bytes
             if limit and used > limit and child.replaceable:
                 text = f"{used / _MIB:.0f} MiB, more than its limit of {limit / _MIB:.0f} MiB"
                 self._note(f"{child.role.name} has {text}: it is replaced")
                 child.replace(now + self._patience_s)
+
+    def cpu_ms(self) -> dict[str, float]:
+        """CPU time so far by role name; restarts of a role add up."""
+        return {child.role.name: child.read_cpu_ms() for child in self.children}
 
     def all_misconfigured(self, chosen: RoleFilter) -> bool:
         """True if there are such roles and each ended with a configuration error."""

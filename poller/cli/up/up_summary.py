@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from poller.state.board.board_repair import Repair, Report
 from poller.state.cluster import overview_reader
 from poller.state.redis_client import store_errors
 
-_TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
 
 
@@ -29,25 +27,11 @@ class Mark:
     cpu_ms: Mapping[str, float]
 
 
-def mark(services: Services, processes: Mapping[str, int]) -> Mark:
-    """The counters now. `processes` maps role names to process ids. Raises StoreError."""
+def mark(services: Services, cpu_ms: Mapping[str, float]) -> Mark:
+    """The counters now. `cpu_ms` is the CPU time of each role so far. Raises StoreError."""
     with store_errors(services.redis):
         polls = int(services.redis.hget(services.keys.totals, "polls") or 0)
-    cpu = {name: cpu_ms(pid) for name, pid in processes.items()}
-    return Mark(time.monotonic(), polls, cpu)
-
-
-def cpu_ms(pid: int) -> float:
-    """User and system CPU time of a process; 0 once it has ended."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-
-    user = int(fields[11])
-    system = int(fields[12])
-    return (user + system) * _TICK_MS
+    return Mark(time.monotonic(), polls, cpu_ms)
 
 
 def cpu_per_poll(first: Mark | None, last: Mark) -> dict[str, float]:

@@ -122,6 +122,12 @@ def version_in(conn: Connection) -> int:
     return int(conn.execute(_VERSION).scalar_one())
 
 
+def count_enabled(engine: Engine) -> int:
+    """Return the number of enabled targets of enabled devices."""
+    with sql.single_read(engine) as conn:
+        return int(conn.execute(_COUNT_ENABLED).scalar_one())
+
+
 def changes_since(engine: Engine, since: int) -> Changes:
     """Return targets added, changed or removed after version `since`.
 
@@ -265,6 +271,12 @@ _SPECS = sa.select(
     _text(devices.c.requires).label("device_requires"),
     _text(targets.c.requires).label("target_requires"),
 ).select_from(_JOINED)
+
+_COUNT_ENABLED = (
+    sa.select(sa.func.count())
+    .select_from(targets.join(devices, targets.c.device_id == devices.c.id))
+    .where(targets.c.enabled, devices.c.enabled)
+)
 
 _CHANGED = _SPECS.where(targets.c.version > sa.bindparam("since"))
 

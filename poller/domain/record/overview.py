@@ -58,6 +58,9 @@ class Worker:
     spool_dropped: int = 0  # polls with rows that were dropped since the start
     instance: str = ""  # random: distinguishes workers of the same name
     polled_ms: int = 0  # heartbeat after the last poll; 0 before the first
+    lent: int = 0  # batches in flight beyond its slots: they only wait for slow devices
+    rate_limit: str = ""  # of `celery control rate_limit`: batches it starts, such as 1/m
+    store_error: str = ""  # the error of a store that keeps it from polling or writing now
 
     @property
     def key(self) -> str:
@@ -150,6 +153,7 @@ class Overview:
     dead_letters: Mapping[str, int] = field(default_factory=dict)  # targets by reason
     prune_refused: str = ""  # why the last pass kept rows past their retention
     lateness_sum: LatenessSum = LatenessSum()
+    unstarted: int = 0  # in flight for some seconds, and no worker has started them; an estimate
 
     @property
     def labels(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ from poller.domain.batched import batched
 from poller.domain.record.overview import LastError, Leader, Load, Overview, State, Worker
 from poller.domain.record.target_status import OPEN, REASONS, STATES
 from poller.domain.scheduling import affinity, capacity
-from poller.state.board import failing_targets
+from poller.state.board import failing_targets, unstarted_runs
 from poller.state.cluster import (
     event_stream,
     prune_notice,
@@ -125,6 +125,7 @@ def read(client: Redis, keys: Keys) -> Overview:
         dead_letters=statuses.dead_letters,
         prune_refused=replies.prune_refused,
         lateness_sum=stats_slices.lateness_sum(replies.totals),
+        unstarted=unstarted_runs.estimate(client, keys, now_ms) if replies.in_flight else 0,
     )
 
 

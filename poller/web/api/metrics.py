@@ -19,7 +19,7 @@ import poller
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State, Worker
-from poller.presentation import health
+from poller.presentation import running_workers
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -208,7 +208,7 @@ def _leader(overview: Overview) -> Iterator[Metric]:
 
 
 def _workers(overview: Overview) -> Iterator[Metric]:
-    running = health.workers_running(overview)
+    running = running_workers.count(overview)
     states = {"running": running, "lost": len(overview.workers) - running}
     yield _gauge("workers", "Worker processes, by state.", states, "state")
 

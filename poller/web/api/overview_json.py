@@ -7,24 +7,26 @@ from __future__ import annotations
 from typing import Any
 
 from poller.domain.record.overview import LastError, Load, Overview, Point, Worker
-from poller.presentation import event_json, formatting, health
+from poller.presentation import event_json, formatting, running_workers
+from poller.presentation.health import Health
 
 SCHEMA = "poller.overview/1"
 
 
-def document(overview: Overview) -> dict[str, Any]:
-    """Return the document of an overview."""
+def document(overview: Overview, verdict: Health) -> dict[str, Any]:
+    """Return the document of an overview and the verdict on it."""
     states = {state.value: number for state, number in overview.states.items()}
     return {
         "schema": SCHEMA,
         "as_of": formatting.instant(overview.as_of_ms),
-        "health": _health(overview),
+        "health": _health(verdict),
         "targets": {"total": overview.targets, "states": states},
         "board": {
             "due": overview.due,
             "overdue": overview.overdue,
             "long_overdue": overview.long_overdue,
             "in_flight": overview.in_flight,
+            "not_started": overview.unstarted,
             "parked": overview.parked,
             "held": overview.held,
         },
@@ -45,9 +47,14 @@ def document(overview: Overview) -> dict[str, Any]:
     }
 
 
-def _health(overview: Overview) -> dict[str, str]:
-    verdict = health.judge(overview)
-    return {"state": verdict.tone.value, "text": verdict.text}
+def _health(verdict: Health) -> dict[str, Any]:
+    return {
+        "state": verdict.tone.value,
+        "level": verdict.level.value,
+        "text": verdict.text,
+        "reasons": list(verdict.reasons),
+        "ready": verdict.is_ready,
+    }
 
 
 def _lateness(overview: Overview) -> dict[str, Any]:
@@ -85,7 +92,7 @@ def _leader(overview: Overview) -> dict[str, Any] | None:
 
 def _unserved(overview: Overview) -> list[dict[str, Any]]:
     """The queues that no running worker serves, by name."""
-    queues = sorted(health.unroutable(overview), key=lambda each: each.queue)
+    queues = sorted(running_workers.unroutable(overview), key=lambda each: each.queue)
     items = []
     for each in queues:
         items.append({"name": each.queue, "targets": each.targets, "reason": each.reason})
@@ -115,6 +122,9 @@ def _worker(worker: Worker) -> dict[str, Any]:
         "last_poll": formatting.instant(worker.polled_ms) if worker.polled_ms else None,
         "in_flight": worker.in_flight,
         "slots": worker.slots,
+        "lent": worker.lent,
+        "rate_limit": worker.rate_limit,
+        "store_error": worker.store_error,
         "memory_bytes": worker.rss_bytes,
         "tags": dict(worker.tags),
         "collectors": dict(worker.collectors),

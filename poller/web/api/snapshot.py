@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from poller import errors
 from poller.domain.record.overview import Overview
+from poller.presentation.health import Health, Stores
 from poller.web.pages import overview_page
 from poller.web.pages.overview_page import OverviewView
 
@@ -19,20 +20,33 @@ MAX_AGE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The newest overview that could be read, and its view."""
+    """The newest overview that could be read, the state of the stores, and the verdict on both."""
 
     overview: Overview | None
-    error: str  # why there is no newer overview; "" when the last read succeeded
+    stores: Stores
     view: OverviewView
+
+    @property
+    def error(self) -> str:
+        """Why there is no newer overview; "" when the last read succeeded."""
+        return self.stores.redis_error
+
+    @property
+    def health(self) -> Health:
+        return self.view.health
 
 
 class Snapshots:
     """The latest snapshot, for one event loop. One viewer renews an old one, the others wait."""
 
     def __init__(
-        self, read: Callable[[], Overview], clock: Callable[[], float] = time.monotonic
+        self,
+        read: Callable[[], Overview],
+        check_stores: Callable[[Overview | None, str], Stores],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
+        self._check_stores = check_stores
         self._clock = clock
         self._lock = asyncio.Lock()
         self._latest: Snapshot | None = None
@@ -47,12 +61,13 @@ class Snapshots:
             return self._latest
 
     def _take(self) -> Snapshot:
-        overview = self._latest.overview if self._latest else None
+        overview: Overview | None = None
         error_text = ""
         try:
             overview = self._read()
         except errors.StoreError as error:
             error_text = str(error)
 
-        view = overview_page.build_view(overview, error_text)
-        return Snapshot(overview, error_text, view)
+        stores = self._check_stores(overview, error_text)
+        newest = overview or (self._latest.overview if self._latest else None)
+        return Snapshot(newest, stores, overview_page.build_view(newest, stores))

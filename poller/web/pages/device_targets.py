@@ -13,7 +13,7 @@ from poller.db.inventory.targets import Target
 from poller.domain.inventory import duration
 from poller.domain.record.overview import Overview, State, is_long_overdue
 from poller.domain.scheduling.interval import Policy
-from poller.presentation import formatting, health
+from poller.presentation import formatting, running_workers
 from poller.presentation.device_state import DeviceState
 from poller.presentation.health import GLYPHS, Tone
 from poller.state.board.breakers import BoardTarget
@@ -259,7 +259,7 @@ def _note(
     if state is TargetState.DARK:
         return "waits until the canaries of its site answer"
     if overview and _is_late(target, now_ms):
-        return health.waiting_reason(target.queue, overview)
+        return running_workers.waiting_reason(target.queue, overview)
     return "its breaker is open" if target.status.breaker.trips else ""
 
 

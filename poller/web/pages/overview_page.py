@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from poller.domain.record.overview import Overview, State
 from poller.presentation import formatting, health
-from poller.presentation.health import Health, Tone
+from poller.presentation.health import Health, Stores, Tone
 from poller.web.pages import charts, overview_tables
 from poller.web.pages.overview_tables import Table
 
+NO_STORE_ERROR = Stores()
 #: The states of targets and their tones, worst first.
 STATES = {
     State.FAILING: Tone.FAILING,
@@ -35,16 +36,16 @@ class OverviewView:
     plots: Mapping[str, str] = field(default_factory=dict)
 
 
-def build_view(overview: Overview | None, board_error: str = "") -> OverviewView:
-    """Build the view of the newest overview. `board_error` says why there is no newer one."""
+def build_view(overview: Overview | None, stores: Stores = NO_STORE_ERROR) -> OverviewView:
+    """Build the view of the newest overview. `stores.redis_error` says why there is no newer."""
     if overview is None:
-        return _view_without_numbers("unreadable", health.unreadable(board_error))
-    if board_error:
+        return _view_without_numbers("unreadable", health.judge(None, stores))
+    if stores.redis_error:
         last_read = formatting.instant(overview.as_of_ms)[11:19]
-        return _view_with_numbers(overview, health.unreadable(board_error, last_read))
+        return _view_with_numbers(overview, health.judge(None, stores, last_read))
 
-    verdict = health.judge(overview)
-    if health.is_first_run(overview):
+    verdict = health.judge(overview, stores)
+    if health.is_first_run(overview, stores):
         return _view_without_numbers("first-run", verdict, overview)
     return _view_with_numbers(overview, verdict)
 
@@ -106,12 +107,11 @@ def _verdict_tones(verdict: Health) -> dict[str, str]:
 
 def _number_texts(overview: Overview) -> dict[str, str]:
     targets = overview.targets
-    on_time = targets - overview.overdue
     failing = overview.states.get(State.FAILING, 0)
     letters = sum(overview.dead_letters.values())
     return {
         "as-of": formatting.instant(overview.as_of_ms),
-        "on-time": formatting.share(on_time, targets),
+        "up-to-date": formatting.share(_up_to_date(overview), targets),
         "targets": formatting.exact(targets),
         "late": formatting.exact(overview.overdue),
         "late-share": formatting.share(overview.overdue, targets),
@@ -121,6 +121,12 @@ def _number_texts(overview: Overview) -> dict[str, str]:
         "throughput": formatting.rate(overview.polls_per_second),
         **_lateness_texts(overview),
     }
+
+
+def _up_to_date(overview: Overview) -> int:
+    """Targets whose last poll answered and whose next one is not overdue; a lower bound."""
+    answering = overview.states.get(State.OK, 0) + overview.states.get(State.DEGRADED, 0)
+    return max(0, answering - overview.overdue - overview.unstarted)
 
 
 def _lateness_texts(overview: Overview) -> dict[str, str]:
@@ -142,10 +148,13 @@ def _number_tones(overview: Overview) -> dict[str, str]:
             tones[f"mark-{state}"] = str(tone)
 
     if health.is_late(overview):
-        tones["on-time"] = str(Tone.LATE)
+        tones["up-to-date"] = str(Tone.LATE)
         tones["late"] = str(Tone.LATE)
-    if overview.states.get(State.FAILING, 0):
+    failing = overview.states.get(State.FAILING, 0)
+    if failing:
         tones["failing"] = str(Tone.FAILING)
+    if failing > overview.targets / 2:
+        tones["up-to-date"] = str(Tone.FAILING)
     if overview.dead_letters:
         tones["letters"] = str(Tone.LATE)
     if overview.lateness.p99_ms > health.LATE_P99_MS:

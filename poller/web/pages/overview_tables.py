@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from poller.domain.record.overview import Load, Overview, Point, Worker
-from poller.presentation import formatting, health
+from poller.presentation import formatting, running_workers, worker_load
 from poller.presentation.health import GLYPHS, Tone
 
 MINUTE_MS = 60_000
@@ -88,7 +88,7 @@ def _workers(overview: Overview) -> Iterator[TableRow]:
         texts["name"] = labels[worker.key]
 
         tones = {}
-        if not health.is_running(worker, overview):
+        if not running_workers.is_running(worker, overview):
             seen = texts["seen"]
             texts["seen"] = f"{GLYPHS[Tone.FAILING]} {seen}"
             tones["seen"] = Tone.FAILING
@@ -103,8 +103,6 @@ def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
     if worker.polled_ms:
         polled = formatting.age(now_ms - worker.polled_ms)
 
-    in_flight = formatting.count(worker.in_flight)
-    slots = formatting.count(worker.slots)
     tags = [f"{key}={value}" for key, value in sorted(worker.tags.items())]
     collectors = [f"{name} ({version})" for name, version in sorted(worker.collectors.items())]
     return {
@@ -112,7 +110,7 @@ def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
         "up": formatting.age(up_ms),
         "polls": formatting.count(worker.polls),
         "polled": polled,
-        "load": f"{in_flight} of {slots}",
+        "load": worker_load.short(worker),
         "memory": formatting.size(worker.rss_bytes),
         "tags": " ".join(tags) or formatting.NOT_MEASURED,
         "collectors": " ".join(collectors) or formatting.NOT_MEASURED,
@@ -120,7 +118,7 @@ def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
 
 
 def _unroutable(overview: Overview) -> Iterator[TableRow]:
-    for each in health.unroutable(overview):
+    for each in running_workers.unroutable(overview):
         texts = {
             "name": f"{GLYPHS[Tone.FAILING]} {each.queue}",
             "targets": formatting.count(each.targets),

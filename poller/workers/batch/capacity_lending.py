@@ -25,6 +25,11 @@ class CapacityLending:
         self._applied = 0  # the part of `_lent` that the consumer's prefetch count contains
         self._lock = threading.Lock()
 
+    @property
+    def lent(self) -> int:
+        """Batches that lend their place now."""
+        return self._lent
+
     def attach(self, consumer: Any) -> None:
         """Take over a consumer that (re)connected with its original prefetch count. Runs on
         Celery's hub.

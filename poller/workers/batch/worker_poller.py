@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+from poller import errors
 from poller.bootstrap import Services
 from poller.collectors.api import Closeable
+from poller.domain.failures import outcome
 from poller.domain.failures.outcome import Outcome
 from poller.observability import logs
 from poller.workers.batch.batch_run import BatchRun
@@ -16,6 +19,8 @@ log = logs.get(__name__)
 
 #: At shutdown, sessions with devices are closed within this time.
 CLOSE_SESSIONS_S = 1.5
+#: An error of a store counts for this long: a batch that it stopped is tried again in between.
+ERROR_LASTS_S = 15.0
 
 
 class Poller:
@@ -28,13 +33,25 @@ class Poller:
         self.runner = runner
         self._services = services
         self._parts = make_parts(services, runner, is_watched)
+        self._last_error = (-ERROR_LASTS_S, "")  # of a store: when, and its text
         self.writers = self._parts.writers
         self.isolation = self._parts.isolation
         self.lending = self._parts.lending
 
     def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> list[int]:
         """Poll one batch. Returns the failed targets that stay in flight for the next attempt."""
-        return BatchRun(self._parts, token, ids, attempt).run()
+        try:
+            return BatchRun(self._parts, token, ids, attempt).run()
+        except (errors.StoreError, errors.SchemaMismatch) as error:
+            self._last_error = (time.monotonic(), outcome.clean(str(error)))
+            raise
+
+    @property
+    def store_error(self) -> str:
+        """The error of a store that results wait for, or that stopped a batch a moment ago."""
+        failed_mono, text = self._last_error
+        is_recent = time.monotonic() - failed_mono < ERROR_LASTS_S
+        return self.writers.outage or (text if is_recent else "")
 
     def hand_back(self, token: str, ids: Sequence[int], attempt: int = 0) -> int:
         """Hand back a batch that no worker has started; its targets are due at once. Returns how
@@ -42,11 +59,11 @@ class Poller:
         """
         return BatchRun(self._parts, token, ids, attempt).hand_back_all()
 
-    def conclude(self, token: str, attempt: int, target_id: int, outcome: Outcome) -> None:
+    def conclude(self, token: str, attempt: int, target_id: int, result: Outcome) -> None:
         """End the run of one target for a process that died with it, unless another worker has it
         by now.
         """
-        BatchRun(self._parts, token, [target_id], attempt).conclude(outcome)
+        BatchRun(self._parts, token, [target_id], attempt).conclude(result)
 
     @property
     def polls(self) -> int:

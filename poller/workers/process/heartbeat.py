@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from poller import errors
@@ -27,6 +28,7 @@ log = logs.get(__name__)
 
 #: The time limit for the last heartbeat before the worker leaves the registry.
 STOP_S = 3.0
+POLL_TASK = "poller.poll"
 
 
 class Heartbeat:
@@ -48,6 +50,7 @@ class Heartbeat:
         self._polls = 0
         self._polled_ms = 0
         self._slots = services.settings.worker_concurrency
+        self._tasks: Mapping[str, Any] = {}  # Celery's, once a consumer is attached
         self._changed = threading.Event()
         self._subscriptions = Subscriptions(services, tags, self._changed)
         self._stopping = threading.Event()
@@ -67,6 +70,7 @@ class Heartbeat:
             self._crash_reporter.check()
 
         self._slots = consumer.pool.limit or self._slots
+        self._tasks = consumer.app.tasks
         self._poller.lending.attach(consumer)
         self._subscriptions.attach(consumer)
         self._changed.set()
@@ -149,4 +153,12 @@ class Heartbeat:
             spool_dropped=counts.spool_dropped,
             instance=self._instance,
             polled_ms=self._polled_ms,
+            lent=min(self._poller.lending.lent, counts.in_flight),
+            rate_limit=self._rate_limit(),
+            store_error=self._poller.store_error,
         )
+
+    def _rate_limit(self) -> str:
+        """The limit that `celery control rate_limit` set for polls; "" without one."""
+        task = self._tasks.get(POLL_TASK)
+        return str(getattr(task, "rate_limit", None) or "")

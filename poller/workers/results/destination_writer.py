@@ -59,11 +59,13 @@ class OutageLog:
 
     def __init__(self, store: str) -> None:
         self.late_polls = 0  # written after they had waited in the spool
+        self.reason = ""  # of the present outage; the newest one
         self._store = store
         self._down_mono: float | None = None
         self._logged_mono = -LOG_INTERVAL_S
 
     def mark_down(self, reason: str) -> None:
+        self.reason = reason
         if self._down_mono is not None:
             return
 
@@ -86,6 +88,7 @@ class OutageLog:
                 seconds=round(down_s, 1),
             )
         self.late_polls = 0
+        self.reason = ""
         self._down_mono = None
 
 
@@ -107,6 +110,11 @@ class DestinationWriter(Generic[T]):
         self._stopping = False
         name = f"write-{spool.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def outage(self) -> str:
+        """Why the destination takes no rows now; "" when it writes."""
+        return self._outage.reason
 
     def start(self) -> None:
         """Open the spool and start the thread."""

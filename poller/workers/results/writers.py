@@ -139,6 +139,11 @@ class Writers:
         return sum(writer.spool.polls for writer in self._all)
 
     @property
+    def outage(self) -> str:
+        """Why a destination takes no rows now; "" when all of them write."""
+        return next((writer.outage for writer in self._all if writer.outage), "")
+
+    @property
     def dropped(self) -> int:
         """Polls dropped by all spools since this process started, counted like `waiting`."""
         return sum(writer.spool.dropped for writer in self._all)

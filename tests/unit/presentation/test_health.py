@@ -8,7 +8,7 @@ import pytest
 import web_overviews as fleet
 
 from poller.domain.record.overview import Load, Overview, State
-from poller.presentation import health
+from poller.presentation import health, running_workers
 from poller.presentation.health import Tone
 
 
@@ -148,7 +148,7 @@ def test_a_queue_that_keeps_up_is_not_mentioned() -> None:
 def test_every_unroutable_queue_has_its_reason() -> None:
     """The largest queue comes first; lost workers do not count as live."""
     lost = fleet.worker(9, seen_ms=fleet.NOW_MS - 60_000, tags={"zone": "lab"})
-    found = health.unroutable(
+    found = running_workers.unroutable(
         dataclasses.replace(fleet.UNROUTABLE, workers=(*fleet.UNROUTABLE.workers, lost))
     )
     assert [(each.queue, each.targets) for each in found] == [
@@ -160,8 +160,8 @@ def test_every_unroutable_queue_has_its_reason() -> None:
 
 def test_duplicate_names_are_those_of_running_workers() -> None:
     """Celery's own tools mix up workers of one name."""
-    assert health.duplicate_names(fleet.HEALTHY) == {}
-    assert health.duplicate_names(fleet.UNROUTABLE) == {"celery@poll-4": 2}
+    assert running_workers.duplicate_names(fleet.HEALTHY) == {}
+    assert running_workers.duplicate_names(fleet.UNROUTABLE) == {"celery@poll-4": 2}
 
 
 def test_of_many_unserved_queues_three_are_named() -> None:

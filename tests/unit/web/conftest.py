@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from poller.domain.record.overview import Overview
+from poller.presentation.health import Stores
 
 # For web_overviews and its neighbours, which the browser tests share.
 sys.path.insert(0, str(Path(__file__).parent))
 
 import web_clients
 
-ALL_STORES_ANSWER = {"sql": "", "redis": ""}
+ALL_STORES_ANSWER = Stores()
 
 CreateClient = Callable[..., web_clients.TestClient]
 
@@ -26,7 +28,7 @@ def create_client() -> CreateClient:
 
     def create(
         overview: Overview | Callable[[], Overview],
-        store_errors: Mapping[str, str] = ALL_STORES_ANSWER,
+        stores: Stores = ALL_STORES_ANSWER,
         links: Mapping[str, str] | None = None,
     ) -> web_clients.TestClient:
         def read_overview() -> Overview:
@@ -34,7 +36,7 @@ def create_client() -> CreateClient:
 
         return web_clients.create(
             overview=read_overview,
-            store_errors=lambda: store_errors,
+            stores=lambda _overview, error: dataclasses.replace(stores, redis_error=error),
             links=links or {},
         )
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 
 import pytest
 import web_overviews as fleet
 
 from poller import errors
 from poller.domain.record.overview import Overview
+from poller.presentation import health
+from poller.presentation.health import Stores
 from poller.web.routes import SECURITY_HEADERS
 
 
@@ -18,18 +21,57 @@ def unreadable() -> Overview:
 
 def test_a_process_can_be_alive_and_not_ready(create_client) -> None:
     """The process answers although no store does."""
-    client = create_client(
-        unreadable, store_errors={"sql": "cannot use the database", "redis": "cannot use Redis"}
-    )
+    client = create_client(unreadable, stores=Stores(sql_error="cannot use the database"))
     assert client.get("/healthz").json() == {"status": "ok"}
     response = client.get("/readyz")
     assert response.status_code == 503
+    redis_error = "cannot use Redis at 127.0.0.1:1/0 (ConnectionError)"
     assert response.json() == {
         "status": "not ready",
         "sql": "cannot use the database",
-        "redis": "cannot use Redis",
+        "redis": redis_error,
         "leader": "unknown",
+        "level": "down",
+        "verdict": f"Cannot read the board: {redis_error}. Cannot use the database.",
     }
+
+
+FULL = "OutOfMemoryError: command not allowed when used memory > 'maxmemory'."
+
+
+@pytest.mark.parametrize(
+    ("overview", "stores", "status_code"),
+    [
+        (fleet.HEALTHY, Stores(), 200),
+        (fleet.FAILING, Stores(), 200),
+        (fleet.NO_LEADER, Stores(), 200),
+        (fleet.EMPTY, Stores(), 200),
+        (fleet.HEALTHY, Stores(write_error=FULL), 503),
+        (fleet.HEALTHY, Stores(sql_error="the database has no tables yet"), 503),
+        (fleet.EMPTY, Stores(sql_error="the database has no tables yet"), 503),
+        (fleet.EMPTY, Stores(sql_targets=160), 200),
+    ],
+)
+def test_page_api_and_readyz_have_one_verdict(
+    create_client, overview: Overview, stores: Stores, status_code: int
+) -> None:
+    """All three show the sentence of `health.judge`; unusable stores make the process not ready.
+
+    A missing leader does not: the page can be served, and is needed then.
+    """
+    client = create_client(overview, stores=stores)
+    verdict = health.judge(overview, stores)
+    ready = client.get("/readyz")
+    assert (ready.status_code, ready.json()["verdict"]) == (status_code, verdict.text)
+    assert ready.json()["level"] == verdict.level
+    shown = client.get("/api/overview").json()["health"]
+    assert (shown["text"], shown["level"], shown["ready"]) == (
+        verdict.text,
+        verdict.level,
+        status_code == 200,
+    )
+    assert html.escape(verdict.text, quote=False) in client.get("/").text.replace("&#39;", "'")
+    assert (verdict.exit_code == 5) == (status_code == 503)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +83,13 @@ def test_readyz_says_whether_there_is_a_leader(
     """A missing leader is in the body; the process can serve without a leader."""
     response = create_client(overview).get("/readyz")
     assert response.status_code == 200
-    assert response.json() == {"status": "ready", "sql": "ok", "redis": "ok", "leader": leader}
+    body = response.json()
+    assert (body["status"], body["sql"], body["redis"], body["leader"]) == (
+        "ready",
+        "ok",
+        "ok",
+        leader,
+    )
 
 
 def test_the_api_returns_the_overview(create_client) -> None:
@@ -49,12 +97,17 @@ def test_the_api_returns_the_overview(create_client) -> None:
     response = create_client(fleet.FAILING).get("/api/overview").json()
     assert response["schema"] == "poller.overview/1"
     assert response["as_of"] == "2026-11-17T00:13:12Z"
+    reasons = [
+        "41 of 98,204 targets failing.",
+        "12 need a person (poller deadletter list).",
+        "Polling is on time.",
+    ]
     assert response["health"] == {
         "state": "failing",
-        "text": (
-            "41 of 98,204 targets failing. 12 need a person (poller deadletter list). "
-            "Polling is on time."
-        ),
+        "level": "attention",
+        "text": " ".join(reasons),
+        "reasons": reasons,
+        "ready": True,
     }
     assert response["targets"]["states"] == {
         "ok": 98_100,
@@ -67,6 +120,7 @@ def test_the_api_returns_the_overview(create_client) -> None:
         "overdue": 12,
         "long_overdue": 0,
         "in_flight": 1_213,
+        "not_started": 0,
         "parked": 12,
         "held": 0,
     }
@@ -138,10 +192,10 @@ def test_every_route_is_read_only(create_client, method: str, path: str) -> None
 def test_static_files_are_cached_forever(create_client) -> None:
     """Every file of the page exists and has a media type; its name contains a hash."""
     client = create_client(fleet.HEALTHY)
-    html = client.get("/").text
+    page = client.get("/").text
     paths = [
         word.split('"')[1]
-        for word in html.split()
+        for word in page.split()
         if word.startswith(('href="static/', 'src="static/'))
     ]
     assert len(paths) == 3

@@ -22,6 +22,6 @@ def _healthy() -> Overview:
 
 def create(**queries: object) -> TestClient:
     """A client of the application. The default queries are those of a healthy fleet."""
-    queries = {"overview": _healthy, "store_errors": dict} | queries
+    queries = {"overview": _healthy} | queries
     app = create_app(BackendQueries(**queries))  # type: ignore[arg-type]
     return TestClient(app, base_url="http://127.0.0.1")

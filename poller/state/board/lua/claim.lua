@@ -9,12 +9,27 @@
 -- Returns {'NOTLEADER'} or {now, token, repeated (0|1), then triples: queue, urgent (1|0), {ids}}
 --
 -- Urgent targets of all queues go before routine polls; within each, the oldest first.
+-- A target that was due before a pause of all claims is planned for the end of the pause.
 -- A target that an operator opened is due again when the opening ends, unless an operator demands a poll.
 -- The claim is written to the outbox in the same step. If the outbox holds another claim than the last
 -- published one, that claim is returned again (repeated = 1): a lost reply, a kill or a SIGTERM between
 -- claim and publication strands no target. `start` refuses duplicates of a batch that was published twice.
 if not leads(ARGV[1]) then return NOT_LEADER end
 local now, published, token, mark = clock(ARGV[2]), ARGV[4], ARGV[5], ARGV[7]
+
+-- After a pause in which no leader claimed (nothing ran, or no worker did), lateness counts from its end: our own
+-- downtime is no fault of the plan. catch_up.py, which spreads the overdue targets, calls the same time a pause.
+local PAUSE_MS = 15000
+local function resumed_at()
+  local record = redis.call('HMGET', p .. 'board', 'clock', 'resumed')
+  local last, resumed = tonumber(record[1] or now) or 0, tonumber(record[2] or 0) or 0
+  if now - last > PAUSE_MS then
+    redis.call('HSET', p .. 'board', 'resumed', now)
+    return tonumber(now)
+  end
+  return resumed <= tonumber(now) and resumed or 0 -- else the clock was set back
+end
+local resumed = resumed_at()
 redis.call('HSET', p .. 'board', 'clock', now)
 
 -- The claim in the outbox, or nil if the text is damaged: the leases then bring its targets back.
@@ -56,6 +71,7 @@ local function fly(set, rows, ids)
       local id, plan = rows[j], tonumber(rows[j + 1])
       if id ~= '' and not string.find(id, '%D') then
         if plan < 1000 then plan = tonumber(now) end -- on demand, see `is_demanded`
+        if plan < resumed then plan = resumed end
         ids[#ids + 1] = id
         flight[k + 1], flight[k + 2] = lease, id
         runs[k + 1], runs[k + 2] = id, string.format('%s|%d|0|', token, plan)

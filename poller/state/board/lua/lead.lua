@@ -1,7 +1,7 @@
 -- lead: take or renew the leadership. A lock that already holds our own token is adopted: a request that timed out
 -- and was executed late makes no second leader.
 --
--- KEYS[1] prefix            reads and writes  redbeat::lock, epoch, leader
+-- KEYS[1] prefix            reads and writes  redbeat::lock, epoch, leader      writes  standbys
 -- ARGV    token (one per process), lock time in ms, name for people, renew only (1) or take as well (0)
 -- Returns {0, 0} when another process leads, else {epoch, 1 if newly taken}
 local token, lock_ms, name, renew_only = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
@@ -31,4 +31,5 @@ local epoch = redis.call('INCR', p .. 'epoch')
 redis.call('SET', lock, token, 'PX', lock_ms)
 redis.call('HSET', p .. 'leader', 'token', token, 'name', name, 'epoch', epoch,
   'lock_ms', lock_ms, 'since', clock(''))
+redis.call('ZREM', p .. 'standbys', name)
 return {epoch, 1}

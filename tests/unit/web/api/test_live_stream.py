@@ -14,6 +14,7 @@ from poller.domain.record.overview import Overview
 from poller.web.api import live_stream
 from poller.web.api.live_stream import FrameTexts
 from poller.web.api.snapshot import Snapshots
+from poller.web.backend_queries import usable_stores
 from poller.web.pages import overview_page
 from poller.web.pages.overview_page import OverviewView
 
@@ -33,7 +34,7 @@ def frames_of(*overviews: Overview) -> list[dict[str, object]]:
             return latest
 
         # By this clock every snapshot is expired at the next read.
-        snapshots = Snapshots(read, lambda: float(next(ticks)))
+        snapshots = Snapshots(read, usable_stores, lambda: float(next(ticks)))
         texts = FrameTexts("build")
         return [
             json.loads(frame.partition(b"data: ")[2])
@@ -72,7 +73,10 @@ def test_a_stop_ends_the_stream_at_once() -> None:
     async def watch() -> float:
         stopping = asyncio.Event()
         frames = live_stream.frames(
-            Snapshots(lambda: fleet.HEALTHY), FrameTexts("build"), stopping, period_s=3600
+            Snapshots(lambda: fleet.HEALTHY, usable_stores),
+            FrameTexts("build"),
+            stopping,
+            period_s=3600,
         )
         assert (await anext(frames)).startswith(b"retry: ")
         await anext(frames)

@@ -9,6 +9,7 @@ import web_overviews as fleet
 from poller import errors
 from poller.domain.record.overview import Overview
 from poller.web.api.snapshot import Snapshots
+from poller.web.backend_queries import usable_stores
 
 
 class Reader:
@@ -37,7 +38,7 @@ def test_many_viewers_cost_one_read() -> None:
     read = Reader()
 
     async def get_all() -> None:
-        snapshots = Snapshots(read, Clock())
+        snapshots = Snapshots(read, usable_stores, Clock())
         await asyncio.gather(*(snapshots.get() for _ in range(100)))
 
     asyncio.run(get_all())
@@ -49,7 +50,7 @@ def test_the_board_is_read_again_after_a_second() -> None:
     read, clock = Reader(), Clock()
 
     async def get_all() -> None:
-        snapshots = Snapshots(read, clock)
+        snapshots = Snapshots(read, usable_stores, clock)
         for clock.now in (0.0, 0.99, 1.0, 1.5):
             await snapshots.get()
 
@@ -62,7 +63,7 @@ def test_an_error_keeps_the_last_overview() -> None:
     read, clock = Reader(), Clock()
 
     async def get_all() -> list[tuple[bool, str]]:
-        snapshots = Snapshots(read, clock)
+        snapshots = Snapshots(read, usable_stores, clock)
         snapshots_seen = []
         for clock.now, read.broken in ((0.0, False), (1.0, True), (2.0, False)):
             snapshot = await snapshots.get()

@@ -7,6 +7,7 @@ import dataclasses
 import web_overviews as fleet
 
 from poller.domain.record.overview import Point
+from poller.presentation.health import Stores
 from poller.web.pages import overview_page, overview_tables
 
 
@@ -93,7 +94,8 @@ def test_a_missing_counter_is_a_dash() -> None:
 
 def test_old_numbers_are_marked_as_old() -> None:
     """When the board cannot be read, the sentence says so and gives the time of the numbers."""
-    view = overview_page.build_view(fleet.HEALTHY, "cannot use Redis at 127.0.0.1:6379/0")
+    stores = Stores(redis_error="cannot use Redis at 127.0.0.1:6379/0")
+    view = overview_page.build_view(fleet.HEALTHY, stores)
     assert view.texts["health"].startswith(
         "Cannot read the board: cannot use Redis at 127.0.0.1:6379/0."
     )

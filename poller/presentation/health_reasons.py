@@ -1,0 +1,266 @@
+"""The sentences of the verdict, by subject. Each has a tone, and says whether polling stands still.
+
+Pure functions of an overview and of the state of the stores; `health` puts them in order.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from poller.domain.record.overview import Overview, State
+from poller.domain.scheduling import silence
+from poller.presentation import formatting, running_workers
+
+#: Polling is late when a larger share of all targets is overdue, when one poll in a hundred starts
+#: later than LATE_P99_MS, when targets in flight wait that long for their start, or when any target
+#: is overdue by more than two of its intervals.
+OVERDUE_SHARE = 0.01
+LATE_P99_MS = 5_000
+#: Queues, sites and errors that are named; the others are counted.
+NAMED = 3
+
+
+class Tone(enum.StrEnum):
+    OK = "ok"
+    LATE = "late"
+    FAILING = "failing"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What this process found at SQL and Redis. An empty text: no error."""
+
+    redis_error: str = ""  # the board cannot be read
+    write_error: str = ""  # Redis can be read, but takes no writes: full, a replica, its disk
+    sql_error: str = ""  # SQL does not answer, or has not the tables of this program
+    sql_targets: int | None = None  # enabled targets in SQL; counted only for an empty board
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One sentence of the verdict."""
+
+    tone: Tone
+    text: str
+    stops: bool = False  # nothing is polled, or no result can be stored
+    is_store: bool = False  # a store cannot be used
+
+
+Reasons = Iterator[Reason]
+
+
+def unusable_stores(stores: Stores) -> Reasons:
+    if stores.redis_error:
+        text = f"Cannot read the board: {stores.redis_error}."
+        yield Reason(Tone.FAILING, text, stops=True, is_store=True)
+    if stores.write_error:
+        text = f"Redis takes no writes, so nothing can be scheduled: {stores.write_error}."
+        yield Reason(Tone.FAILING, text, stops=True, is_store=True)
+    if stores.sql_error:
+        text = f"{_capitalised(stores.sql_error)}."
+        yield Reason(Tone.FAILING, text, stops=True, is_store=True)
+
+
+def missing_processes(overview: Overview) -> Reasons:
+    if overview.leader is None:
+        yield Reason(Tone.FAILING, "No leader: nothing is being scheduled.", stops=True)
+    if not running_workers.count(overview):
+        text = "No worker is running: nothing is being polled."
+        yield Reason(Tone.FAILING, text, stops=True)
+
+
+def empty_board(overview: Overview, stores: Stores) -> Reasons:
+    """The board is empty, but the inventory is not: Redis was emptied, or SQL restored."""
+    if overview.targets == 0 and stores.sql_targets:
+        targets = formatting.counted(stores.sql_targets, "target")
+        are = "is" if stores.sql_targets == 1 else "are"
+        text = f"{targets} of the database {are} not on the board yet."
+        yield Reason(Tone.LATE, text)
+
+
+def silent(overview: Overview) -> Reasons:
+    """No poll finishes, though a leader and workers run."""
+    workers = running_workers.running(overview)
+    if overview.leader is None or not workers:
+        return
+    first_start_ms = min(worker.started_ms for worker in workers)
+    began_ms = max(overview.leader.since_ms, first_start_ms)
+    quiet_ms = silence.silent_ms(overview, began_ms)
+    if quiet_ms:
+        text = f"Nothing is being polled: no poll has finished for {formatting.age(quiet_ms)}."
+        yield Reason(Tone.FAILING, text, stops=True)
+    if quiet_ms and overview.unstarted:
+        targets = formatting.counted(overview.unstarted, "target")
+        are = "is" if overview.unstarted == 1 else "are"
+        text = f"{targets} {are} in flight for {formatting.age(LATE_P99_MS)} and not started."
+        yield Reason(Tone.FAILING, text, stops=True)
+
+
+def obstacles(overview: Overview) -> Reasons:
+    """What the workers themselves report: an unusable store, or a rate limit."""
+    workers = running_workers.running(overview)
+    store_errors = Counter(worker.store_error for worker in workers if worker.store_error)
+    for error, number in store_errors.most_common(NAMED):
+        of_workers = f"{formatting.exact(number)} of {formatting.counted(len(workers), 'worker')}"
+        report = "reports" if number == 1 else "report"
+        yield Reason(Tone.FAILING, f"{of_workers} {report}: {error}.")
+
+    limits = Counter(worker.rate_limit for worker in workers if worker.rate_limit)
+    for limit, number in limits.most_common(NAMED):
+        of_workers = f"{formatting.exact(number)} of {formatting.counted(len(workers), 'worker')}"
+        start = "starts" if number == 1 else "start"
+        text = f"{of_workers} {start} at most {limit} batches: a rate limit of celery control."
+        yield Reason(Tone.LATE, text)
+
+
+def failing(overview: Overview) -> Reasons:
+    number = overview.states.get(State.FAILING, 0)
+    if number:
+        targets = formatting.counted(overview.targets, "target")
+        yield Reason(Tone.FAILING, f"{formatting.exact(number)} of {targets} failing.")
+
+    letters = sum(overview.dead_letters.values())
+    if letters:
+        need = "needs" if letters == 1 else "need"
+        text = f"{formatting.exact(letters)} {need} a person (poller deadletter list)."
+        yield Reason(Tone.FAILING, text)
+
+
+def polled(overview: Overview) -> Reasons:
+    """The states of the targets. Dead letters are only mentioned beside failing targets."""
+    unknown = overview.states.get(State.UNKNOWN, 0)
+    is_only_one = overview.targets == 1
+    targets = formatting.counted(overview.targets, "target")
+
+    if overview.states.get(State.FAILING, 0):
+        yield from failing(overview)
+    elif unknown >= overview.targets:
+        none_polled = f"None of {targets} polled yet."
+        text = "The only target is not polled yet." if is_only_one else none_polled
+        yield Reason(Tone.UNKNOWN, text)
+    elif unknown:
+        text = f"None failing; {formatting.exact(unknown)} of {targets} not polled yet."
+        yield Reason(Tone.OK, text)
+    else:
+        text = "The only target answers." if is_only_one else f"All {targets} answer."
+        yield Reason(Tone.OK, text)
+
+
+def punctuality(overview: Overview) -> Reasons:
+    """Lost workers and lateness. Polls that all fail are not praised for being on time."""
+    workers = len(overview.workers)
+    lost = workers - running_workers.count(overview)
+    if lost:
+        text = f"{formatting.exact(lost)} of {formatting.exact(workers)} workers lost."
+        yield Reason(Tone.LATE, text)
+
+    any_answers = overview.states.get(State.FAILING, 0) < overview.targets
+    if is_late(overview):
+        delays = ", ".join(_delays(overview))
+        yield Reason(Tone.LATE, f"Polling is late: {delays}.")
+    elif overview.lateness.count and any_answers:
+        yield Reason(Tone.OK, "Polling is on time.")
+
+
+def is_late(overview: Overview) -> bool:
+    """Whether polling as a whole is behind its plan."""
+    if overview.overdue > overview.targets * OVERDUE_SHARE:
+        return True
+    if overview.unstarted > overview.targets * OVERDUE_SHARE:
+        return True
+    return overview.lateness.p99_ms > LATE_P99_MS or overview.long_overdue > 0
+
+
+def _delays(overview: Overview) -> Iterator[str]:
+    long_overdue = overview.long_overdue
+    if long_overdue:
+        targets = formatting.counted(long_overdue, "target")
+        their = "its" if long_overdue == 1 else "their"
+        yield f"{targets} overdue by more than two of {their} intervals"
+
+    if overview.overdue > long_overdue:
+        in_all = " in all" if long_overdue else ""
+        yield f"{formatting.exact(overview.overdue)} overdue{in_all}"
+
+    if overview.unstarted:
+        seconds = formatting.age(LATE_P99_MS)
+        yield f"{formatting.exact(overview.unstarted)} in flight for {seconds} and not started"
+
+    p99_ms = overview.lateness.p99_ms
+    if p99_ms > LATE_P99_MS:
+        yield f"one in a hundred starts {formatting.duration(p99_ms)} late"
+
+
+def dark_sites(overview: Overview) -> Reasons:
+    """One sentence for all dark sites, oldest first."""
+    if not overview.dark:
+        return
+    sites = sorted(overview.dark, key=lambda site: overview.dark[site])
+    named = ", ".join(sites[:NAMED])
+    if len(sites) > NAMED:
+        named += f" and {len(sites) - NAMED} more"
+
+    are_dark = f"Site {named} is dark" if len(sites) == 1 else f"Sites {named} are dark"
+    waiting = f"{formatting.counted(overview.held, 'target')} {_wait(overview.held)}"
+    yield Reason(Tone.FAILING, f"{are_dark}: {waiting} while a few canaries are polled.")
+
+
+def shortages(overview: Overview) -> Reasons:
+    """Queues whose workers do not keep up, and how many more workers they need."""
+    shortage = {load.queue: load.shortage for load in overview.loads if load.shortage}
+    queues = sorted(shortage, key=lambda queue: -shortage[queue])
+    for queue in queues[:NAMED]:
+        needs = running_workers.queue_needs(queue)
+        text = f"Polling with {needs} needs {shortage[queue]:.1f} times the workers."
+        yield Reason(Tone.LATE, text)
+
+    others = queues[NAMED:]
+    if others:
+        need = "needs" if len(others) == 1 else "need"
+        text = f"{formatting.counted(len(others), 'other queue')} also {need} more workers."
+        yield Reason(Tone.LATE, text)
+
+
+def unserved_queues(overview: Overview) -> Reasons:
+    """Queues without a worker, one sentence per missing thing. None while no worker runs at all."""
+    if not running_workers.count(overview):
+        return
+    queues = running_workers.unroutable(overview)
+    targets_by_need: Counter[str] = Counter()
+    for each in queues[:NAMED]:
+        targets_by_need[each.needs] += each.targets
+    for need, targets in targets_by_need.items():
+        waiting = f"{formatting.counted(targets, 'target')} {_wait(targets)}"
+        yield Reason(Tone.FAILING, f"{waiting}: no running worker has {need}.")
+
+    others = queues[NAMED:]
+    if others:
+        targets = sum(each.targets for each in others)
+        of_queues = f"of {formatting.counted(len(others), 'other queue')}"
+        text = f"{formatting.counted(targets, 'target')} {of_queues} {_wait(targets)} as well."
+        yield Reason(Tone.FAILING, text)
+
+
+def unwritten_results(overview: Overview) -> Reasons:
+    waiting = sum(worker.spool_waiting for worker in overview.workers)
+    if waiting:
+        results = formatting.counted(waiting, "result")
+        text = f"{results} cannot be written: a database or sink does not answer."
+        yield Reason(Tone.LATE, text)
+
+
+def kept_rows(overview: Overview) -> Reasons:
+    if overview.prune_refused:
+        yield Reason(Tone.LATE, f"Old rows are kept: {overview.prune_refused}.")
+
+
+def _wait(targets: int) -> str:
+    return "waits" if targets == 1 else "wait"
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,95 @@
+"""A look at SQL and Redis for the verdict: can both be used? Nothing is written to either."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+
+from poller import errors
+from poller.bootstrap import Services
+from poller.db import revision
+from poller.db.inventory import inventory_feed
+from poller.domain.record.overview import Overview
+from poller.presentation import formatting
+from poller.presentation.health_reasons import Stores
+from poller.state.redis_client import store_errors
+
+#: A look at SQL that takes longer goes on beside its caller, which is told so.
+PATIENCE_S = 2.0
+
+
+class StoreCheck:
+    """The look of one process, safe for threads. One look at SQL runs at a time."""
+
+    def __init__(self, services: Services, patience_s: float = PATIENCE_S) -> None:
+        self._services = services
+        self._sql = _SqlLook(services, patience_s)
+
+    def check(self, overview: Overview | None, redis_error: str = "") -> Stores:
+        """Look at both stores. `overview` and `redis_error` are the result of reading the board.
+
+        Never raises for a store; takes at most the patience and one call to Redis.
+        """
+        is_empty = overview is not None and overview.targets == 0
+        found = self._sql.look(is_empty)
+        write_error = "" if redis_error else _write_error(self._services)
+        return replace(found, redis_error=redis_error, write_error=write_error)
+
+
+def _write_error(services: Services) -> str:
+    """Why Redis takes no writes.
+
+    SETRANGE with an empty value changes nothing, but is refused as every write is.
+    """
+    try:
+        with store_errors(services.redis):
+            services.redis.setrange(services.keys.epoch, 0, "")
+    except errors.StoreError as error:
+        return error.cause or error.message
+    return ""
+
+
+class _SqlLook:
+    """Looks at SQL in a thread: a silent database does not stop the page or the command."""
+
+    def __init__(self, services: Services, patience_s: float) -> None:
+        self._services = services
+        self._patience_s = patience_s
+        self._lock = threading.Lock()
+        self._look: Future[Stores] | None = None
+        self._started_mono = 0.0
+
+    def look(self, count_targets: bool) -> Stores:
+        """Join the look that still runs, or begin one, and wait for its result."""
+        with self._lock:
+            if self._look is None or self._look.done():
+                self._look = Future()
+                self._started_mono = time.monotonic()
+                arguments = (self._look, count_targets)
+                threading.Thread(target=self._run, args=arguments, daemon=True).start()
+            look = self._look
+            started_mono = self._started_mono
+        try:
+            return look.result(self._patience_s)
+        except TimeoutError:
+            waited_ms = round((time.monotonic() - started_mono) * 1000)
+            return Stores(sql_error=f"SQL has not answered for {formatting.age(waited_ms)}")
+
+    def _run(self, look: Future[Stores], count_targets: bool) -> None:
+        try:
+            look.set_result(_look_at_sql(self._services, count_targets))
+        except BaseException as error:  # noqa: BLE001  door: the end of this thread
+            look.set_exception(error)
+
+
+def _look_at_sql(services: Services, count_targets: bool) -> Stores:
+    try:
+        revision.check(services.engine)
+        targets = inventory_feed.count_enabled(services.engine) if count_targets else None
+    except errors.SchemaMismatch as error:
+        return Stores(sql_error=f"{error}; {error.hint}")
+    except errors.PollerError as error:
+        return Stores(sql_error=str(error))
+    return Stores(sql_targets=targets)
