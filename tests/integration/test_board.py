@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+import redis
 
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import State
@@ -11,7 +14,7 @@ from poller.state.board.board_repair import Repair
 from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
-from poller.state.keys import ROUTINE_MARK
+from poller.state.keys import ROUTINE_MARK, Keys
 from tests.integration.boards import LIMITS, NOW, QUEUE, assert_sound, claim, fill, spec, start
 
 
@@ -391,3 +394,39 @@ def test_a_late_place_call_of_an_old_reconcile_changes_nothing(
     with pytest.raises(NotLeader):
         board.place(leader.token, [(spec(1), NOW)], 5, since="")
     assert board.ids() == set()
+
+
+def plans(client: redis.Redis) -> dict[str, int]:
+    """The planned instants of the targets in flight."""
+    return {target: int(run.split("|")[1]) for target, run in client.hgetall(Keys().run).items()}
+
+
+def test_our_own_downtime_is_no_lateness(
+    board: Board, leader: Leadership, redis_client: redis.Redis
+) -> None:
+    """A probe that was due seven minutes ago, while nothing ran, is planned for now.
+
+    So is one that a full queue kept back then. A target that was due later keeps its slot.
+    """
+    stopped_ms = NOW - 431_000
+    board.place(leader.token, [(spec(key), stopped_ms) for key in (1, 2)], 1)
+    board.place(leader.token, [(spec(3), NOW + 2_000)], 2)
+    board.claim(leader.token, "t0", "", {QUEUE: 0}, LIMITS, stopped_ms - 1_000)
+    board.claim(leader.token, "t1", "", {QUEUE: 1}, replace(LIMITS, batch_size=1), NOW)
+    assert plans(redis_client) == {"1": NOW}
+    board.claim(leader.token, "t2", "t1", {QUEUE: 9}, LIMITS, NOW + 4_000)
+    assert plans(redis_client) == {"1": NOW, "2": NOW, "3": NOW + 2_000}
+
+
+def test_a_failover_is_lateness(
+    board: Board, leader: Leadership, redis_client: redis.Redis
+) -> None:
+    """A few seconds without a claim do not move a plan, and neither does a clock set back."""
+    board.place(leader.token, [(spec(1), NOW - 5_000)], 1)
+    board.claim(leader.token, "t0", "", {QUEUE: 0}, LIMITS, NOW - 5_500)
+    board.claim(leader.token, "t1", "", {QUEUE: 1}, LIMITS, NOW)
+    assert plans(redis_client) == {"1": NOW - 5_000}
+    redis_client.hset(Keys().board, "resumed", NOW + 3_600_000)
+    board.place(leader.token, [(spec(2), NOW)], 2)
+    board.claim(leader.token, "t2", "t1", {QUEUE: 1}, LIMITS, NOW + 1_000)
+    assert plans(redis_client)["2"] == NOW

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State, Worker
 from poller.domain.record.target_status import Status
-from poller.presentation import health
+from poller.presentation import health, store_check
+from poller.presentation.store_check import StoreCheck
 from poller.state.board.moves import Board
 from poller.state.cluster import overview_reader, worker_registry
 from poller.state.cluster.leader_lock import Leadership
@@ -281,6 +284,8 @@ def test_corrupt_entries_do_not_hide_the_others(
 
 def test_a_first_run_says_how_to_begin(status: Run, redis_client: redis.Redis) -> None:
     """Three commands are printed instead of zeros."""
+    devices.remove(bootstrap.services().engine, ["sw1", "sw2", "sw3", "sw4"])
+    assert status().code == 0
     lines = status().out.splitlines()
     assert lines[0] == "Nothing to poll yet. Three ways to begin:"
     assert [line.split()[:3] for line in lines[1:4]] == [
@@ -317,3 +322,76 @@ def test_results_in_a_spool_are_reported(
     assert "1,280 results cannot be written" in done.out.splitlines()[0]
     assert "w: 7 polls, 1 of 1 batch, 1 MiB, 1,280 results on its disk, 64 dropped" in done.out
     assert status("--json").json["workers"][0]["spool_waiting"] == 1280
+
+
+def test_devices_in_sql_are_no_first_run(status: Run, redis_client: redis.Redis) -> None:
+    """After a restore Redis is empty, and nothing runs yet: the inventory is what counts."""
+    done = status()
+    assert done.code == 1
+    assert done.out.splitlines()[0] == (
+        "No leader: nothing is being scheduled. No worker is running: nothing is being polled. "
+        "4 targets of the database are not on the board yet."
+    )
+    found = status("--json")
+    assert (found.code, found.json["level"], found.json["ready"]) == (1, "down", True)
+    assert found.json["reasons"][0] == "No leader: nothing is being scheduled."
+
+
+def test_a_database_without_tables_is_named(
+    status: Run, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    """It is no first run: the command that makes the tables is in the sentence."""
+    sqlite3.connect(home / "empty.db").execute("VACUUM")
+    monkeypatch.setenv("POLLER_DATABASE_URL", f"sqlite:///{home / 'empty.db'}")
+    bootstrap.services.cache_clear()
+    done = status()
+    assert done.code == 5
+    first = done.out.splitlines()[0]
+    assert first.startswith("The database has no tables yet; run: poller db upgrade.")
+
+
+def test_a_full_redis_is_named(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+    """The board can be read, but nothing can be claimed, finished or led; nothing is written."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    keys = redis_client.dbsize()
+    redis_client.config_set("maxmemory", "1mb")
+    try:
+        done = status()
+    finally:
+        redis_client.config_set("maxmemory", "0")
+    assert done.code == 5
+    first = done.out.splitlines()[0]
+    assert first.startswith("Redis takes no writes, so nothing can be scheduled: OutOfMemoryError")
+    assert status().code == 0
+    assert redis_client.dbsize() == keys
+
+
+def test_a_silent_database_does_not_stop_the_status(
+    status: Run,
+    redis_client: redis.Redis,
+    leader: Leadership,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The numbers of the board are printed all the same, and the silence is in the sentence."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    silent = threading.Event()
+    monkeypatch.setattr(store_check.revision, "check", lambda _: silent.wait())
+    monkeypatch.setattr(StoreCheck.__init__, "__defaults__", (0.05,))
+    try:
+        done = status()
+    finally:
+        silent.set()
+    assert (done.code, done.out.splitlines()[0]) == (
+        5,
+        "SQL has not answered for 0 s. The only target is not polled yet.",
+    )
+
+
+def test_lent_slots_are_not_counted_as_busy(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
+    """A batch that only waits for slow devices lends its slot: 27 of 16 would be nonsense."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    busy = Worker("w", 0, 0, 7, 27, 2**20, queues=["poll.snmp"], slots=16, lent=11)
+    worker_registry.announce(redis_client, KEYS, busy)
+    assert "w: 7 polls, 16 of 16 batches and 11 that wait for slow devices, 1 MiB" in status().out

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from kombu.common import QoS
 
+from poller import errors
 from poller.bootstrap import Services
 from poller.state.cluster import worker_registry
+from poller.workers.batch import worker_poller
+from poller.workers.batch.batch_run import BatchRun
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard import black_box, crash_report
 from poller.workers.process.heartbeat import Heartbeat
@@ -21,6 +24,7 @@ CONSUMER = SimpleNamespace(
     pool=SimpleNamespace(limit=4, spare=0),
     qos=QoS(lambda **_: None, 4),
     hub=SimpleNamespace(call_soon=lambda *_: None),
+    app=SimpleNamespace(tasks={"poller.poll": SimpleNamespace(rate_limit=None)}),
 )
 
 
@@ -83,3 +87,28 @@ def test_the_crash_reporter_survives_every_error_and_ends_with_the_worker(
     wait_until(beats(services), "a heartbeat")
     heartbeat.stop()
     assert not is_reporting()
+
+
+def test_a_rate_limit_and_an_unusable_store_are_reported(
+    heartbeat: Heartbeat, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict names both; an error of a store is reported for some seconds only."""
+    heartbeat.attach(CONSUMER)
+    task = CONSUMER.app.tasks["poller.poll"]
+    monkeypatch.setattr(task, "rate_limit", "1/m")
+
+    def full(*_: Any) -> None:
+        raise errors.StoreUnavailable("cannot use the database", "too many clients already")
+
+    monkeypatch.setattr(BatchRun, "run", full)
+    with pytest.raises(errors.StoreUnavailable):
+        heartbeat._poller.poll("1.1.a", [1])
+
+    def reported() -> tuple[str, str]:
+        [worker] = worker_registry.registered(services.redis, services.keys)
+        return worker.rate_limit, worker.store_error
+
+    found = ("1/m", "cannot use the database (too many clients already)")
+    wait_until(lambda: reported() == found, "both in a heartbeat")
+    monkeypatch.setattr(worker_poller, "ERROR_LASTS_S", 0.0)
+    wait_until(lambda: reported() == ("1/m", ""), "a heartbeat without the error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import redis
 
+from poller.state.cluster import overview_reader
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
 
@@ -20,6 +21,15 @@ def test_one_leader_at_a_time_and_a_clean_hand_over(redis_client: redis.Redis) -
     assert not one.renew()
     assert two.take() == (2, True)
     assert not one.resign()
+
+
+def test_a_standby_that_takes_the_lead_stands_by_no_more(redis_client: redis.Redis) -> None:
+    """The overview would count the leader as a standby for five seconds otherwise."""
+    leadership = Leadership(redis_client, Keys(), 60_000)
+    leadership.stand_by(int(redis_client.time()[0]) * 1000)
+    assert overview_reader.read(redis_client, Keys()).standbys == 1
+    leadership.take()
+    assert overview_reader.read(redis_client, Keys()).standbys == 0
 
 
 def test_a_lock_that_outlives_its_holder_is_taken_over(redis_client: redis.Redis) -> None:

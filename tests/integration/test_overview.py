@@ -12,6 +12,7 @@ import redis
 
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State, Worker
+from poller.state.board import unstarted_runs
 from poller.state.board.board_values import ClaimLimits, Move
 from poller.state.board.moves import Board
 from poller.state.cluster import overview_reader, worker_registry
@@ -157,3 +158,32 @@ def test_a_worker_of_a_newer_release_is_alive(redis_client: redis.Redis) -> None
     assert [
         worker.queues for worker in worker_registry.living(redis_client, KEYS, text["seen_ms"])
     ] == [["poll.snmp"]]
+
+
+def test_targets_in_flight_that_no_worker_starts_are_counted(redis_client: redis.Redis) -> None:
+    """A batch of this moment does not count, nor does one that is being polled."""
+    board, leader = Board(redis_client, KEYS), Leadership(redis_client, KEYS, 60_000)
+    leader.take()
+    now_ms = board.now_ms()
+    queue = "poll.snmp"
+    specs = [TargetSpec(key, 1, queue, 60_000, 5_000) for key in range(1, 7)]
+    board.place(leader.token, [(spec, 1) for spec in specs], 1)
+    tokens = [f"1.{now_ms - ago_ms:x}.{key}" for key, ago_ms in enumerate((9_000, 8_000, 0))]
+    for published, token in zip(["", *tokens], tokens, strict=False):
+        two = dataclasses.replace(LIMITS, targets=2, batch_size=2)
+        board.claim(leader.token, token, published, {queue: 10}, two)
+    board.start(tokens[0], 0, "c", 15_000, [1, 2])
+    view = overview_reader.read(redis_client, KEYS)
+    assert (view.in_flight, view.unstarted) == (6, 2)
+
+
+def test_a_large_number_in_flight_is_estimated(
+    redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a sample is read, whatever the size of the fleet."""
+    monkeypatch.setattr(unstarted_runs, "SAMPLE", 50)
+    now_ms = int(redis_client.time()[0]) * 1000
+    old = f"1.{now_ms - 60_000:x}.ab|{now_ms - 60_000}|0|"
+    redis_client.zadd(KEYS.inflight, {str(key): now_ms for key in range(1_000)})
+    redis_client.hset(KEYS.run, mapping={str(key): old for key in range(1_000)})
+    assert unstarted_runs.estimate(redis_client, KEYS, now_ms) == 1_000

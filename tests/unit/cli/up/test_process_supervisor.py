@@ -204,3 +204,17 @@ def test_a_worker_is_a_plain_celery_command() -> None:
         "zone=dmz",
         MIB,
     )
+
+
+def test_the_cpu_time_of_a_role_does_not_fall_when_its_process_is_replaced(stage: Stage) -> None:
+    """The summary would have a negative CPU time per poll."""
+    burn = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    child = stage.run(f"{OBEDIENT}{burn}\nprint('burnt', flush=True); time.sleep(60)")
+    stage.until(lambda: stage.was_said("burnt"))
+    stage.supervisor.check()
+    before = stage.supervisor.cpu_ms()["kid"]
+    assert before >= 250
+    first = child.process
+    stage.supervisor.replace(lambda _: True, 10.0)
+    stage.until(lambda: child.process is not first and child.running)
+    assert stage.supervisor.cpu_ms()["kid"] >= before
