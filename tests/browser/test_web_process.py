@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ import httpx
 import pytest
 
 from poller import errors
+from poller.db import engine, migrate
 from poller.web import web_process
 
 READY_WITHIN_S = 20
@@ -30,6 +33,7 @@ class Web:
             "POLLER_REDIS_URL": redis_url,
             "POLLER_WEB_PORT": str(port),
             "POLLER_FLOWER_URL": "http://127.0.0.1:5555",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "poller", "web"],
@@ -60,8 +64,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def make_tables(home: Path) -> None:
+    database = engine.create(f"sqlite:///{home / 'poller.db'}")
+    migrate.upgrade(database)
+    database.dispose()
+
+
 @pytest.fixture
 def web(tmp_path: Path, valkey_url: str) -> Iterator[Web]:
+    make_tables(tmp_path)
     made = Web(tmp_path, valkey_url, free_port())
     made.wait()
     yield made
@@ -75,12 +86,30 @@ def test_the_process_serves_the_real_stores(web: Web) -> None:
         "sql": "ok",
         "redis": "ok",
         "leader": "absent",
+        "level": "ok",
+        "verdict": "Nothing to poll yet. Three ways to begin:",
     }
     page = httpx.get(web.url).text
     assert "Nothing to poll yet." in page
     assert '<a href="http://127.0.0.1:5555">Flower</a>' in page
     assert httpx.get(f"{web.url}/api/overview").json()["targets"]["total"] == 0
     assert "poller_up 1.0" in httpx.get(f"{web.url}/metrics").text
+
+
+def test_a_database_without_tables_is_no_first_run(tmp_path: Path, valkey_url: str) -> None:
+    """The page names the missing tables and the command that makes them; so does `/readyz`."""
+    sqlite3.connect(tmp_path / "poller.db").execute("VACUUM")
+    web = Web(tmp_path, valkey_url, free_port())
+    web.wait()
+    try:
+        ready = httpx.get(f"{web.url}/readyz")
+        page = httpx.get(web.url).text
+    finally:
+        web.stop()
+    assert ready.status_code == 503
+    assert "no tables yet" in ready.json()["sql"]
+    assert "The database has no tables yet; run: poller db upgrade." in page
+    assert "Nothing to poll yet" not in page
 
 
 def test_the_stream_is_not_buffered(web: Web) -> None:
@@ -114,6 +143,7 @@ def test_an_open_stream_does_not_delay_a_stop(web: Web) -> None:
 
 def test_the_process_serves_without_redis(tmp_path: Path) -> None:
     """The process is alive but not ready, and the error has no password."""
+    make_tables(tmp_path)
     web = Web(tmp_path, f"redis://user:hunter2@127.0.0.1:{free_port()}/0", free_port())
     web.wait()
     try:
