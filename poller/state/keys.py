@@ -16,8 +16,7 @@
 | `opened`         | hash    | target id -> end, start, operator of a breaker opened by hand    |
 | `counts`         | hash    | mark of a status -> number of targets                            |
 | `needs`          | hash    | queue -> polls that it needs, in millionths per second           |
-| `board`          | hash    | `version` of the inventory on it; `clock` of the last claim;     |
-|                  |         | `resumed`: the end of the last pause of all claims               |
+| `board`          | hash    | inventory `version`, last claim's `clock`, last pause `resumed`  |
 | `outbox`         | string  | the last claim, until the leader confirms its publication        |
 | `epoch`          | string  | number of leaders so far                                         |
 | `leader`         | hash    | token, name, epoch, start and lock time of the leader            |

@@ -93,7 +93,7 @@ def test_a_quiet_stream_sends_a_comment(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(live_stream, "PING_EVERY", 2)
 
     async def watch() -> list[bytes]:
-        snapshots = Snapshots(lambda: fleet.HEALTHY)
+        snapshots = Snapshots(lambda: fleet.HEALTHY, usable_stores)
         texts = FrameTexts("build")
         frames = live_stream.frames(snapshots, texts, asyncio.Event(), period_s=0.001)
         return [await anext(frames) for _ in range(3)]
