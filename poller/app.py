@@ -11,6 +11,7 @@ from celery.signals import beat_init, celeryd_init, setup_logging
 from kombu.utils.url import maybe_sanitize_url
 
 from poller import bootstrap, errors
+from poller.security import process_memory
 from poller.settings import Settings
 from poller.state.keys import ROUTINE_PRIORITY, URGENT_PRIORITY
 
@@ -96,12 +97,14 @@ def configure_logs(loglevel: int | str | None = None) -> None:
 
 
 @celeryd_init.connect
-def _report_worker_errors(**_: Any) -> None:
+def _prepare_worker(**_: Any) -> None:
+    process_memory.forbid_core_files()
     _report_errors("worker")
 
 
 @beat_init.connect
-def _report_beat_errors(**_: Any) -> None:
+def _prepare_beat(**_: Any) -> None:
+    process_memory.forbid_core_files()
     _report_errors("beat")
 
 

@@ -25,7 +25,7 @@ from flower.views import monitor
 from kombu.entity import Queue
 
 from poller import bootstrap, errors
-from poller.security import allowed_hosts, network_exposure
+from poller.security import allowed_hosts, network_exposure, process_memory
 from poller.security.allowed_hosts import AllowedHosts
 from poller.settings import Settings
 
@@ -49,6 +49,7 @@ def install(settings: Settings) -> None:
         options.basic_auth = [settings.flower_basic_auth.get_secret_value()]
 
     flower_command.Flower = GuardedFlower
+    process_memory.forbid_core_files()
 
 
 class GuardedFlower(Flower):  # type: ignore[misc]  # Flower is untyped

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from poller import errors
+from poller import errors, poll_secrets
 from poller.collectors.api import Collector, Poll
 
 
@@ -48,10 +48,13 @@ class _ThreadPoll:
     def run(self) -> None:
         """Collect all items. Never raises: a future cannot carry every kind of exception."""
         self.started = True
+        poll_secrets.use(self._poll.credential)
         try:
             self._take_all(self._collector.collect(self._poll))
         except BaseException as error:  # noqa: BLE001  door: a plugin; `stream` raises it again
             self.error = error
+        finally:
+            poll_secrets.use(None)  # the thread is used again
         if self.cut_off:  # the poll is over, and its error would keep this object in a cycle
             self.items = []
             self.error = None

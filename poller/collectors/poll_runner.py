@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from poller import errors
+from poller import errors, poll_secrets
 from poller.collectors import blocking_adapter, misbehaviour_log
 from poller.collectors.api import Collector, Credential, PartFailed, Poll, Traffic
 from poller.collectors.memory import answer_budget
@@ -23,9 +23,6 @@ from poller.collectors.yielded_readings import NotAReading, TooManyReadings, Yie
 from poller.domain.failures import error_codes, outcome
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.metrics.reading import Reading, ReadingSet
-
-#: Secrets shorter than this are ordinary words: masking them would garble every sentence.
-SHORTEST_SECRET = 6
 
 #: Time a cancelled collector has for its cleanup before it is abandoned.
 GRACE_S = 0.5
@@ -148,6 +145,7 @@ class PollRunner:
 
     async def _run(self) -> None:
         """Run the collector from its first step to its last; let none of its exceptions out."""
+        poll_secrets.use(self._poll.credential)  # in this task only
         try:
             await self._take_all(self._stream())
         except asyncio.CancelledError:
@@ -274,7 +272,10 @@ class PollRunner:
             good = Outcome(Result.OK, readings=readings, answered_mono=answered_mono)
             return PollReport(good, traffic=traffic)
         credential = self._poll.credential
-        clean = [PartFailed(each.part, _cleaned(each.error, credential)) for each in failures]
+        clean = [
+            PartFailed(scrub(each.part, credential), _cleaned(each.error, credential))
+            for each in failures
+        ]
         failed = replace(_failed_outcome(clean, readings), answered_mono=answered_mono)
         return PollReport(failed, clean, traffic)
 
@@ -346,13 +347,10 @@ def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors
 
 
 def scrub(text: str, credential: Credential | None) -> str:
-    """Mask the secrets of a credential in a text that a plugin wrote."""
+    """Mask the secrets of a credential, whatever their length, in a text that a plugin wrote."""
     if credential is None:
         return text
-    for secret in sorted(credential.secrets(), key=len, reverse=True):
-        if len(secret) >= SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    return text
+    return poll_secrets.mask(text, credential.secrets(), "***")
 
 
 def _current_line(stream: Any) -> str:

@@ -7,8 +7,11 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from poller import poll_secrets
+
 MASK = "********"
-#: Shorter secrets are not searched for: masking every "a" would hide the whole log.
+#: Shorter secrets are masked only while their own poll runs (poll_secrets.py): masking every "a"
+#: would hide the whole log.
 SHORTEST = 6
 
 _PASSWORD_IN_URL = re.compile(
@@ -60,8 +63,8 @@ class Redactor:
             self._lengths[beginning] = tuple(sorted(lengths, reverse=True))
 
     def text(self, text: str) -> str:
-        """A text without remembered secrets and without passwords in URLs."""
-        text = self._masked(text)
+        """A text without remembered secrets, those of the poll at hand, and passwords in URLs."""
+        text = poll_secrets.mask_at_hand(self._masked(text), MASK)
         return redact_url(text) if "://" in text else text
 
     def _masked(self, text: str) -> str:

@@ -54,7 +54,7 @@ def read(path: Path) -> list[bytes]:
 
 def create(path: Path) -> None:
     """Write a first key. If several processes do so at once, one wins and all use its key."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     scratch = _written(path, [new()])
     try:
         os.link(scratch, path)  # unlike a rename, this fails when the file is there already
@@ -89,5 +89,9 @@ def _decoded(word: str, source: str) -> bytes:
     if len(key) != KEY_BYTES:
         raise errors.SecretKeyError(
             f"{source} has a key of {len(key)} bytes, it must have {KEY_BYTES}", hint=_HINT
+        )
+    if len(set(key)) == 1:
+        raise errors.SecretKeyError(
+            f"{source} has a key whose bytes are all the same, which can be guessed", hint=_HINT
         )
     return key

@@ -17,7 +17,7 @@ from poller.domain.record.overview import Overview
 from poller.observability import logs
 from poller.presentation import collector_trust, device_state
 from poller.presentation.store_check import StoreCheck
-from poller.security import network_exposure
+from poller.security import network_exposure, process_memory
 from poller.security.allowed_hosts import AllowedHosts
 from poller.state.cluster import overview_reader, worker_registry
 from poller.web import http_connections
@@ -43,6 +43,7 @@ def run(host: str, port: int | None = None) -> None:
     services = bootstrap.services()
     settings = services.settings
     network_exposure.check_page(host, settings.web_insecure)
+    process_memory.forbid_core_files()
     services.report_errors("web")
     hosts = AllowedHosts(settings.web_hosts, [settings.web_url])
     with listen(host, port) as listener:

@@ -132,7 +132,7 @@ def test_rotating_a_key_of_the_environment_needs_the_new_one_first(
     """Poller cannot change the operator's environment; the hint says what to put there."""
     import base64
 
-    old, new = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+    old, new = (base64.b64encode(bytes([n, 0]) * 16).decode() for n in (1, 2))
     monkeypatch.setenv("POLLER_SECRET_KEY", old)
     ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
     refused = cli("credential", "rotate-key")
@@ -153,3 +153,11 @@ def test_a_lost_key_says_which_one_is_needed(cli: Cli, home: Path) -> None:
     assert refused.code == 2
     assert 'credential "a" needs key' in refused.err
     assert "present:" in refused.err
+
+
+def test_a_short_secret_is_noted(cli: Cli) -> None:
+    """It is stored all the same: a device may allow no longer one."""
+    done = ok(cli("credential", "add", "a", "--kind", "community", stdin="public7"))
+    assert "warning: a secret has fewer than 8 characters" in done.err
+    done = ok(cli("credential", "rotate", "a", stdin="public78"))
+    assert "warning" not in done.err

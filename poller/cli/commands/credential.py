@@ -49,6 +49,9 @@ Fields = Annotated[
     ),
 ]
 
+#: A secret below this length is noted when it is stored.
+SHORT_SECRET = 8
+
 _COLUMNS = (
     column("NAME", "name", fit=Fit.WHOLE),
     column("KIND", "kind"),
@@ -83,6 +86,7 @@ def add(
     body = {"name": name, "kind": kind}
     then = f"poller device edit DEVICE --credential {name}"
     render.changed(text, "poller.credential/1", body, as_json, then)
+    _warn_of_short(secret)
 
 
 def _sealed(engine: Engine, secret: Credential, name: str) -> str:
@@ -126,6 +130,16 @@ def rotate(
     text = f"changed credential {name}, used by {formatting.counted(used, 'target')}"
     body = {"name": name, "kind": secret.kind, "targets": used}
     render.changed(text, "poller.credential.rotate/1", body, as_json)
+    _warn_of_short(secret)
+
+
+def _warn_of_short(secret: Credential) -> None:
+    """Note secrets that are guessed quickly; the shortest are masked in their own polls only."""
+    if any(len(text) < SHORT_SECRET for text in secret.secrets()):
+        render.note(
+            f"warning: a secret has fewer than {SHORT_SECRET} characters: it is guessed quickly, "
+            "and a text outside its own polls may show it"
+        )
 
 
 @app.command("rm")

@@ -9,6 +9,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from poller import bootstrap
+from poller.security import process_memory
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -23,6 +24,7 @@ def command() -> None:
     from poller.observability import logs
     from poller.traps import trap_socket
 
+    process_memory.forbid_core_files()
     services = bootstrap.services()
     services.configure_logs()
     services.report_errors("traps")

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
@@ -58,6 +59,14 @@ class Role:
     memory_bytes: int = 0  # above this the process is stopped and replaced; 0 is no limit
 
 
+class PrivateLogFile(logging.handlers.RotatingFileHandler):
+    """A rotating log file that only its owner reads, whatever the umask."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return open(descriptor, "a", encoding=self.encoding, errors=self.errors)
+
+
 class Child:
     """One role with its current process."""
 
@@ -89,6 +98,7 @@ class Child:
             text=True,
             errors="replace",
             start_new_session=True,
+            umask=0o077,  # the files of all roles and of the embedded server are private
             preexec_fn=_die_with_parent,  # noqa: PLW1509  two async-signal-safe calls
         )
         assert self.process.stdout is not None
@@ -323,7 +333,7 @@ class Supervisor:
         if self._logs is None:
             return None
 
-        handler = logging.handlers.RotatingFileHandler(
+        handler = PrivateLogFile(
             self._logs / f"{name}.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
         )
         handler.setFormatter(logging.Formatter("%(message)s"))

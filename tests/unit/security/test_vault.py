@@ -143,3 +143,12 @@ def test_two_first_starts_agree_on_one_key(tmp_path: Path) -> None:
     vault_keys.create(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["secret.key"]
+
+
+@pytest.mark.parametrize("byte", [0, 7, 255])
+def test_a_key_of_equal_bytes_is_refused(byte: int) -> None:
+    """`head -c 32 /dev/zero | base64` is no secret."""
+    text = base64.b64encode(bytes([byte]) * 32).decode()
+    with pytest.raises(errors.SecretKeyError, match="all the same") as refused:
+        vault_keys.parse(text, "POLLER_SECRET_KEY")
+    assert text not in str(refused.value)

@@ -30,6 +30,7 @@ from poller.collectors.sessions import Sessions
 from poller.domain.failures.outcome import Outcome, clean, from_error
 from poller.domain.scheduling import session_limits
 from poller.observability import logs
+from poller.security import process_memory
 from poller.security.redaction import Redactor
 from poller.workers.guard import running_code
 from poller.workers.guard.child import child_messages, frames
@@ -191,11 +192,8 @@ def _die_with(worker: int) -> None:
 
 
 def _limit_memory(memory_mb: int) -> None:
-    """Make an allocation beyond the limit fail where it is made.
-
-    No core file: it would hold credentials.
-    """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    """Make an allocation beyond the limit fail where it is made."""
+    process_memory.forbid_core_files()
     threading.stack_size(_STACK_BYTES)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = memory_mb * 2**20

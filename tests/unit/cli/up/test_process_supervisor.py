@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import logging
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -218,3 +221,29 @@ def test_the_cpu_time_of_a_role_does_not_fall_when_its_process_is_replaced(stage
     stage.supervisor.replace(lambda _: True, 10.0)
     stage.until(lambda: child.process is not first and child.running)
     assert stage.supervisor.cpu_ms()["kid"] >= before
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_log_files_and_files_of_children_are_private(tmp_path: Path, umask: int) -> None:
+    """Whatever the umask of the shell, and also after a rotation."""
+    before = os.umask(umask)
+    try:
+        supervisor = Supervisor(tmp_path / "logs", lambda *_: None)
+        made = tmp_path / "made"
+        code = f"open({str(made)!r}, 'w')"
+        child = supervisor.add(Role("kid", [sys.executable, "-c", code]))
+        assert child.process is not None
+        child.process.wait(20)
+        log = process_supervisor.PrivateLogFile(
+            tmp_path / "logs" / "big.log", maxBytes=10, backupCount=1, encoding="utf-8"
+        )
+        for text in ("0123456789", "0123456789"):
+            log.emit(logging.makeLogRecord({"msg": text}))
+        log.close()
+        supervisor.kill(lambda _: True)
+    finally:
+        os.umask(before)
+
+    files = [made, *(tmp_path / "logs").iterdir()]
+    assert {path.name for path in files} == {"made", "kid.log", "big.log", "big.log.1"}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
