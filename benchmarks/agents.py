@@ -61,7 +61,10 @@ def store(
     name = fleet.SNMP_CREDENTIAL
     secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
     credential_rows.add(
-        services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name)
+        services.engine,
+        name,
+        secret.kind,
+        services.keyring.seal(secret.to_json(), name, secret.kind),
     )
     target = _target(request, port)
     rows = [imports.Row(DeviceDraft(d.name, d.address, d.site, name), [target]) for d in simulated]

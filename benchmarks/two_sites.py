@@ -44,7 +44,10 @@ def store(services: Services, simulated: Sequence[SimDevice], port: int, pace: P
     name = fleet.SNMP_CREDENTIAL
     secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
     credential_rows.add(
-        services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name)
+        services.engine,
+        name,
+        secret.kind,
+        services.keyring.seal(secret.to_json(), name, secret.kind),
     )
     options = {
         "port": port,

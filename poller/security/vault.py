@@ -1,7 +1,9 @@
 """Encryption of credentials: AES-256-GCM envelopes that open only for their own credential.
 
-An envelope is `v1:<key id>:<base64 of nonce + ciphertext>`. The name of the credential is
-authenticated with the secret, so an envelope copied to another row does not open.
+An envelope is `v2:<key id>:<base64 of nonce + ciphertext>`. Its version and the kind and the name of
+the credential are authenticated with the secret, so an envelope copied to another row does not
+open. Envelopes of version 1, which authenticate the name only, still open; `poller credential
+rotate-key` seals them anew.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from poller.security import vault_keys as key_store
 from poller.security.vault_keys import KEY_BYTES
 
 NONCE_BYTES = 12
-VERSION = "v1"
+VERSION = "v2"
+OLD_VERSION = "v1"
 
 #: Every exception that the library raises while it encrypts or decrypts.
 TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
@@ -92,20 +95,20 @@ class Keyring:
                 hint="use the right key, or put it behind the new one: POLLER_SECRET_KEY=NEW,OLD",
             )
 
-    def seal(self, text: str, name: str) -> str:
-        """Encrypt the secret of the credential called `name`."""
+    def seal(self, text: str, name: str, kind: str) -> str:
+        """Encrypt the secret of the credential called `name`, of this kind."""
         nonce = os.urandom(NONCE_BYTES)
         cipher = self._ciphers[self.first_id]
-        ciphertext = cipher.encrypt(nonce, text.encode(), _authenticated(name))
+        ciphertext = cipher.encrypt(nonce, text.encode(), _authenticated(VERSION, name, kind))
         blob = base64.b64encode(nonce + ciphertext).decode()
         return f"{VERSION}:{self.first_id}:{blob}"
 
-    def open(self, envelope: str, name: str) -> str:
-        """Decrypt the secret of the credential called `name`.
+    def open(self, envelope: str, name: str, kind: str) -> str:
+        """Decrypt the secret of the credential called `name`, of this kind.
 
         Raises SecretKeyError if the key is missing or the envelope is of another credential.
         """
-        needed, blob = _parse(envelope, name)
+        version, needed, blob = _parse(envelope, name)
         cipher = self._ciphers.get(needed)
         if cipher is None and self._reload:
             self._use(self._reload())
@@ -115,7 +118,7 @@ class Keyring:
         nonce = blob[:NONCE_BYTES]
         ciphertext = blob[NONCE_BYTES:]
         try:
-            return cipher.decrypt(nonce, ciphertext, _authenticated(name)).decode()
+            return cipher.decrypt(nonce, ciphertext, _authenticated(version, name, kind)).decode()
         except tuple(TRANSLATION) as error:
             raise _translated(error, name) from None
 
@@ -138,7 +141,7 @@ def _translated(error: Exception, name: str) -> errors.PollerError:
     if kind is errors.SecretKeyError:
         return kind(
             f'the stored secret of credential "{name}" does not open',
-            cause="it was altered, or copied from another credential",
+            cause="the row was altered, or copied from another credential",
             hint=f"store it again: poller credential rotate {name}",
         )
     return kind(
@@ -157,24 +160,31 @@ def sealed_with(envelope: str) -> str:
     return envelope.split(":", 2)[1] if envelope.count(":") >= 2 else ""
 
 
-def _authenticated(name: str) -> bytes:
-    return b"poller credential\0" + name.encode()
+def is_current(envelope: str) -> bool:
+    """Whether an envelope has the version that `seal` makes."""
+    return envelope.startswith(f"{VERSION}:")
 
 
-def _parse(envelope: str, name: str) -> tuple[str, bytes]:
-    """The id of the needed key, and nonce + ciphertext."""
+def _authenticated(version: str, name: str, kind: str) -> bytes:
+    if version == OLD_VERSION:
+        return b"poller credential\0" + name.encode()
+    return f"poller credential {version}\0{kind}\0{name}".encode()
+
+
+def _parse(envelope: str, name: str) -> tuple[str, str, bytes]:
+    """The version, the id of the needed key, and nonce + ciphertext."""
     version, _, rest = envelope.partition(":")
     needed, _, text = rest.partition(":")
     try:
         blob = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         blob = b""
-    if version != VERSION or len(blob) <= NONCE_BYTES:
+    if version not in (VERSION, OLD_VERSION) or len(blob) <= NONCE_BYTES:
         raise errors.SecretKeyError(
             f'the stored secret of credential "{name}" is not a known envelope',
             hint=f"store it again: poller credential rotate {name}",
         )
-    return needed, blob
+    return version, needed, blob
 
 
 def _checked(key: bytes) -> bytes:

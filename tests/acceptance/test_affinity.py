@@ -56,7 +56,7 @@ def add_routers(cluster: Cluster, server: RouterOsServer, port: int) -> None:
         cluster.services.engine,
         "sim",
         login.kind,
-        cluster.services.keyring.seal(login.to_json(), "sim"),
+        cluster.services.keyring.seal(login.to_json(), "sim", login.kind),
     )
     times = {"interval_ms": round(INTERVAL_S * 1000), "timeout_ms": round(TIMEOUT_S * 1000)}
     drafts = [

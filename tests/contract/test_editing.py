@@ -156,7 +156,7 @@ def test_resealing_is_all_or_nothing(engine: Engine) -> None:
     for name in ("a", "b"):
         credential_rows.add(engine, name, "community", f"old {name}")
 
-    def convert(name: str, envelope: str) -> str:
+    def convert(name: str, _kind: str, _envelope: str) -> str:
         if name == "b":
             raise errors.SecretKeyError("no key")
         return "new " + name
@@ -164,7 +164,7 @@ def test_resealing_is_all_or_nothing(engine: Engine) -> None:
     with pytest.raises(errors.SecretKeyError):
         credential_rows.reseal(engine, convert)
     assert _envelopes(engine) == ["old a", "old b"]
-    assert credential_rows.reseal(engine, lambda name, envelope: "new " + name) == 2
+    assert credential_rows.reseal(engine, lambda name, kind, envelope: "new " + name) == 2
     assert _envelopes(engine) == ["new a", "new b"]
 
 

@@ -180,7 +180,7 @@ def test_a_worker_gets_everything_but_the_secret(engine: Engine) -> None:
         )
     }
     assert inventory_feed.credential(engine, credential.id) == inventory_feed.Sealed(
-        1, "v1:x:1", "public"
+        1, "v1:x:1", "public", "community"
     )
 
 

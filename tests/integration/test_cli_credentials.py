@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from poller import bootstrap
 from poller.db import engine as sql
-from poller.db.inventory import inventory_feed, targets
+from poller.db.inventory import credential_rows, inventory_feed, targets
 from tests.integration.commands import Cli, ok
 
 
@@ -70,7 +71,7 @@ def _opened(home: Path, name: str) -> str:
     services = bootstrap.services()
     key = inventory_feed.credentials(services.engine, range(1, 50))
     [sealed] = [each for each in key.values() if each.name == name]
-    return services.keyring.open(sealed.envelope, name)
+    return services.keyring.open(sealed.envelope, name, sealed.kind)
 
 
 def test_a_secret_as_an_argument_is_refused_and_not_repeated(cli: Cli) -> None:
@@ -130,8 +131,6 @@ def test_rotating_a_key_of_the_environment_needs_the_new_one_first(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Poller cannot change the operator's environment; the hint says what to put there."""
-    import base64
-
     old, new = (base64.b64encode(bytes([n, 0]) * 16).decode() for n in (1, 2))
     monkeypatch.setenv("POLLER_SECRET_KEY", old)
     ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
@@ -161,3 +160,24 @@ def test_a_short_secret_is_noted(cli: Cli) -> None:
     assert "warning: a secret has fewer than 8 characters" in done.err
     done = ok(cli("credential", "rotate", "a", stdin="public78"))
     assert "warning" not in done.err
+
+
+def test_rotating_the_key_renews_old_envelopes(cli: Cli, home: Path) -> None:
+    """An envelope of version 1 opens until then, also when it has the first key already."""
+    ok(cli("credential", "add", "core", "--kind", "community", stdin="unused-secret"))
+    key = base64.b64encode(bytes(range(32))).decode()
+    (home / "secret.key").write_text(key)
+    old = (
+        "v1:1100a4c5:uH57stKmuko+VDOK8YNpAiTCi3jwYgu85NIxcFnP/+wl85B+XebaRllxi7GXb5+GO1+GiY2gGT3S"
+        "dP1f8T5mDA1zlJaHuhUT"
+    )
+    bootstrap.services.cache_clear()
+    engine = bootstrap.services().engine
+    credential_rows.reseal(engine, lambda *_: old)
+    assert json.loads(_opened(home, "core"))["community"] == "public"
+
+    ok(cli("credential", "rotate-key"))
+    [envelope] = credential_rows.envelopes(engine)
+    assert envelope.startswith("v2:")
+    bootstrap.services.cache_clear()
+    assert json.loads(_opened(home, "core"))["community"] == "public"

@@ -236,7 +236,7 @@ def test_a_secret_is_asked_for_without_echo(environment: dict[str, str], tmp_pat
     services = bootstrap.services()
     sealed = inventory_feed.credential(services.engine, 1)
     assert sealed is not None
-    assert '"hunter22"' in services.keyring.open(sealed.envelope, "c")
+    assert '"hunter22"' in services.keyring.open(sealed.envelope, "c", "login")
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 2, 1), ("\n", 2, 1)])

@@ -28,7 +28,10 @@ def services(home: Path) -> Iterator[Services]:
 def stored(services: Services, name: str) -> int:
     secret = Community(community="s3cret-community")
     credential_rows.add(
-        services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name)
+        services.engine,
+        name,
+        secret.kind,
+        services.keyring.seal(secret.to_json(), name, secret.kind),
     )
     with services.engine.connect() as conn:
         return int(conn.exec_driver_sql("SELECT max(id) FROM credentials").scalar_one())
@@ -78,7 +81,10 @@ def test_a_rotated_credential_is_read_at_once(services: Services) -> None:
     before = cache.get([one])[one]
     fresh = Community(community="another-secret")
     credential_rows.rotate(
-        services.engine, "one", fresh.kind, services.keyring.seal(fresh.to_json(), "one")
+        services.engine,
+        "one",
+        fresh.kind,
+        services.keyring.seal(fresh.to_json(), "one", fresh.kind),
     )
     assert cache.get([one])[one] == before
     assert cache.get([one], changed=[one])[one] == cache.get([one])[one] == fresh

@@ -248,7 +248,8 @@ def test_a_credential_whose_model_has_a_bug_is_refused_without_its_text(
 ) -> None:
     """The exception may quote the secret; the outcome must not."""
     monkeypatch.setattr(Collector, "credentials", (BadToken,))
-    envelope = services.keyring.seal('{"kind": "bad_token", "token": "hunter22"}', "odd-one")
+    text = '{"kind": "bad_token", "token": "hunter22"}'
+    envelope = services.keyring.seal(text, "odd-one", "bad_token")
     now = datetime.now(UTC)
     row = {"name": "odd-one", "kind": "bad_token", "envelope": envelope, "version": 1}
     with services.engine.begin() as conn:

@@ -337,7 +337,8 @@ def _with_credentials(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int
     world.poller = Poller(world.services, "worker@test")
     ids = world.add("answer", "answer")
     for number, name in enumerate(("one", "two")):
-        sealed = world.services.keyring.seal(Community(community=f"{name}-secret").to_json(), name)
+        secret = Community(community=f"{name}-secret")
+        sealed = world.services.keyring.seal(secret.to_json(), name, secret.kind)
         credential_rows.add(world.services.engine, name, Community.kind, sealed)
         with world.services.engine.begin() as conn:
             one = sa.update(targets_table).where(targets_table.c.id == ids[number])

@@ -45,7 +45,8 @@ def services(
     made = Services(Settings())
     migrate.upgrade(made.engine)
     secret = Community(community=SecretStr("public"))
-    credential_rows.add(made.engine, "ro", secret.kind, made.keyring.seal(secret.to_json(), "ro"))
+    sealed = made.keyring.seal(secret.to_json(), "ro", secret.kind)
+    credential_rows.add(made.engine, "ro", secret.kind, sealed)
     target = TargetDraft(
         "t", "snmp", {"port": 9, "retries": 0}, interval_ms=60_000, timeout_ms=1_000
     )

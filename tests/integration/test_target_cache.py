@@ -116,9 +116,8 @@ def test_the_first_batch_that_gets_a_target_reads_its_credential_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The credential may be new, even if another batch validated the target and never polled it."""
-    credential_rows.add(
-        world.services.engine, "one", "community", world.services.keyring.seal("{}", "one")
-    )
+    sealed = world.services.keyring.seal("{}", "one", "community")
+    credential_rows.add(world.services.engine, "one", "community", sealed)
     ids = world.add("ok", "ok", "wait", credential="one")
     with waiting_at_the_third(world, ids, monkeypatch) as targets:
         [credential] = targets.load({ids[0]: 1}, 1).changed_credentials

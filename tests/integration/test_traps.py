@@ -121,7 +121,7 @@ def prepared() -> Iterator[Services]:
 def add(
     services: Services, name: str, address: str, credential: Credential, *more: TargetDraft
 ) -> None:
-    sealed = services.keyring.seal(credential.to_json(), f"of {name}")
+    sealed = services.keyring.seal(credential.to_json(), f"of {name}", credential.kind)
     credential_rows.add(services.engine, f"of {name}", credential.kind, sealed)
     draft = DeviceDraft(name, address=address, credential=f"of {name}")
     devices.add(services.engine, draft, [TargetDraft(collector="snmp"), *more])

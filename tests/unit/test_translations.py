@@ -163,7 +163,7 @@ def test_broker_kinds(error: Exception, kind: type[errors.PollerError]) -> None:
 def test_a_library_without_the_cipher_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the credential and quotes no secret."""
     ring = vault.Keyring([bytes(range(32))])
-    sealed = ring.seal("hunter22", "core")
+    sealed = ring.seal("hunter22", "core", "login")
 
     class Broken:
         def decrypt(self, *_: object) -> bytes:
@@ -171,5 +171,5 @@ def test_a_library_without_the_cipher_is_no_bug(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(ring, "_ciphers", dict.fromkeys(ring.ids, Broken()))
     with pytest.raises(errors.ConfigError, match='"core" cannot be opened here') as caught:
-        ring.open(sealed, "core")
+        ring.open(sealed, "core", "login")
     assert "hunter22" not in str(caught.value)

@@ -76,7 +76,7 @@ def install(services: Services, count: int, ports: Ports, interval: str = "60s")
     clear(services)
     for name, fields in fleet.CREDENTIALS.items():
         secret = models.from_json(json.dumps(dict(fields)))
-        sealed = services.keyring.seal(secret.to_json(), name)
+        sealed = services.keyring.seal(secret.to_json(), name, secret.kind)
         with suppress(errors.AlreadyExists):  # a device outside the fleet uses it
             credential_rows.add(services.engine, name, secret.kind, sealed)
 

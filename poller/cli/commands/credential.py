@@ -98,7 +98,7 @@ def _sealed(engine: Engine, secret: Credential, name: str) -> str:
 
     ring = bootstrap.services().keyring
     ring.refuse_foreign(credential_rows.envelopes(engine))
-    return ring.seal(secret.to_json(), name)
+    return ring.seal(secret.to_json(), name, secret.kind)
 
 
 @app.command("list")
@@ -193,19 +193,19 @@ def _with_new_key(home: Path) -> Keyring:
     return Keyring.load(None, home)
 
 
-def _opened(ring: Keyring, name: str, envelope: str) -> str:
+def _opened(ring: Keyring, name: str, kind: str, envelope: str) -> str:
     """The same envelope. Raises SecretKeyError if the keyring cannot open it."""
-    ring.open(envelope, name)
+    ring.open(envelope, name, kind)
     return envelope
 
 
-def _resealed(ring: Keyring, name: str, envelope: str) -> str:
-    """The envelope sealed with the keyring's first key."""
+def _resealed(ring: Keyring, name: str, kind: str, envelope: str) -> str:
+    """The envelope sealed with the keyring's first key, in the current version."""
     from poller.security import vault
 
-    if vault.sealed_with(envelope) == ring.first_id:
+    if vault.is_current(envelope) and vault.sealed_with(envelope) == ring.first_id:
         return envelope
-    return ring.seal(ring.open(envelope, name), name)
+    return ring.seal(ring.open(envelope, name, kind), name, kind)
 
 
 def _refuse_single_key(ring: Keyring) -> None:

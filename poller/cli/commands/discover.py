@@ -173,7 +173,8 @@ def _open(name: str) -> Credential:
         for model in collector.credentials:
             models[model.kind] = model
 
-    return credentials.from_json(services.keyring.open(sealed.envelope, sealed.name), models)
+    text = services.keyring.open(sealed.envelope, sealed.name, sealed.kind)
+    return credentials.from_json(text, models)
 
 
 def _print(address: str, results: Sequence[Discovery], as_json: bool) -> None:

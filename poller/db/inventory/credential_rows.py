@@ -111,19 +111,19 @@ def envelopes(engine: Engine) -> list[str]:
         return list(conn.execute(sa.select(credentials.c.envelope)).scalars())
 
 
-def reseal(engine: Engine, convert: Callable[[str, str], str]) -> int:
-    """Replace every envelope by `convert(name, envelope)` in one transaction: for a new key.
+def reseal(engine: Engine, convert: Callable[[str, str, str], str]) -> int:
+    """Replace every envelope by `convert(name, kind, envelope)` in one transaction: for a new key.
 
     The secrets stay the same, so no target changes. Returns the number of credentials.
     """
     with sql.writing(engine) as conn:
         query = sa.select(
-            credentials.c.id, credentials.c.name, credentials.c.envelope
+            credentials.c.id, credentials.c.name, credentials.c.kind, credentials.c.envelope
         ).with_for_update()
         rows: list[Any] = list(conn.execute(query))
         for row in rows:
             update = sa.update(credentials).where(credentials.c.id == row.id)
-            conn.execute(update.values(envelope=convert(row.name, row.envelope)))
+            conn.execute(update.values(envelope=convert(row.name, row.kind, row.envelope)))
         return len(rows)
 
 

@@ -78,6 +78,7 @@ class Sealed(NamedTuple):
     version: int
     envelope: str
     name: str
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,7 @@ def credentials(engine: Engine, ids: Iterable[int]) -> dict[int, Sealed]:
     """Return these credentials, encrypted. Removed credentials are missing."""
     with sql.single_read(engine) as conn:
         rows = conn.execute(_CREDENTIALS, {"ids": list(ids)}).all()
-    return {row.id: Sealed(row.version, row.envelope, row.name) for row in rows}
+    return {row.id: Sealed(row.version, row.envelope, row.name, row.kind) for row in rows}
 
 
 def credential(engine: Engine, key: int) -> Sealed | None:
@@ -319,4 +320,5 @@ _CREDENTIALS = sa.select(
     credentials_table.c.version,
     credentials_table.c.envelope,
     credentials_table.c.name,
+    credentials_table.c.kind,
 ).where(in_list(credentials_table.c.id, "ids"))

@@ -98,7 +98,7 @@ class CredentialCache:
         if sealed is None:
             return errors.NotFound("the target's credential was removed")
         try:
-            text = self._keyring.open(sealed.envelope, sealed.name)
+            text = self._keyring.open(sealed.envelope, sealed.name, sealed.kind)
             credential = credentials.from_json(text, self._models)
         except errors.ConfigError as error:
             return error
