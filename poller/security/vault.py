@@ -1,6 +1,6 @@
 """Encryption of credentials: AES-256-GCM envelopes that open only for their own credential.
 
-An envelope is `v2:<key id>:<base64 of nonce + ciphertext>`. Its version and the kind and the name of
+An envelope is `v2:<key id>:<base64 of nonce + ciphertext>`. Its version, the kind and the name of
 the credential are authenticated with the secret, so an envelope copied to another row does not
 open. Envelopes of version 1, which authenticate the name only, still open; `poller credential
 rotate-key` seals them anew.
