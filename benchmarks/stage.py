@@ -87,9 +87,9 @@ class Stage:
         """The server of the stage, started on first use."""
         folder = self.home / "valkey"
         role, url = embedded_server.prepare(folder, listen_ports.free_port())
-        server = Server(self._supervisor.add(role), self._log(role), url)
-        embedded_server.wait_ready(url)
-        return server
+        child = self._supervisor.add(role)
+        embedded_server.wait_ready(url, child)
+        return Server(child, self._log(role), url)
 
     @cached_property
     def services(self) -> Services:

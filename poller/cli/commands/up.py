@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -111,10 +112,7 @@ class LocalCluster:
 
         redis_url = settings.broker_url
         if origins(os.environ)["redis_url"] == "default":
-            folder = settings.home / "valkey"
-            role, redis_url = embedded_server.prepare(folder, listen_ports.free_port())
-            self.supervisor.add(role)
-            embedded_server.wait_ready(redis_url)
+            redis_url = self._start_server(settings.home / "valkey")
 
         flower_url = settings.flower_url or self._flower_address()
         drain_s = min(settings.worker_drain_s, LONGEST_DRAIN_S)
@@ -142,6 +140,23 @@ class LocalCluster:
         }
         home_lock.publish(settings.home, published)
         return services
+
+    def _start_server(self, folder: Path) -> str:
+        """Start the embedded server and return its URL. Damaged data is set aside.
+
+        The board is rebuilt from SQL then; only states, counters and openings by hand are lost.
+        """
+        role, redis_url = embedded_server.prepare(folder, listen_ports.free_port())
+        server = self.supervisor.add(role)
+        try:
+            embedded_server.wait_ready(redis_url, server)
+        except embedded_server.DamagedData as damaged:
+            aside = embedded_server.set_data_aside(folder)
+            paths = " and ".join(str(path) for path in aside)
+            self._note(f"{damaged}; set aside as {paths}: starting with an empty board")
+            server.start()
+            embedded_server.wait_ready(redis_url, server)
+        return redis_url
 
     def _choose_ports(self) -> None:
         settings = self.settings

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import redis
 
 from poller import errors
-from poller.cli.up.process_supervisor import Role
+from poller.cli.up.process_supervisor import Child, Role
 
 START_S = 10.0
 _PAUSE_S = 0.05
+#: The data of the server in its folder: of release 7 and later, and of earlier ones.
+DATA = ("appendonlydir", "appendonly.aof")
+#: What a server says that ends because it cannot read its data.
+_DAMAGE = re.compile(
+    "append.only (?:file|dir)|AOF|append log file|RDB (?:file|checksum|reading|format)|rdb file",
+    re.IGNORECASE,
+)
+#: Reasons that are not in the data.
+_SHORTAGE = re.compile(
+    "No space left|Too many open files|Cannot allocate|out of memory", re.IGNORECASE
+)
+
+
+class DamagedData(errors.StoreUnavailable):
+    """Raised when the embedded server ends because its append-only file cannot be read."""
 
 
 def find_server() -> str:
@@ -50,12 +67,17 @@ def prepare(folder: Path, port: int) -> tuple[Role, str]:
     return role, f"redis://:{password}@127.0.0.1:{port}/0"
 
 
-def wait_ready(url: str) -> None:
-    """Wait until the server responds and has loaded its data. Raises StoreUnavailable."""
+def wait_ready(url: str, server: Child) -> None:
+    """Wait until the server responds and has loaded its data.
+
+    Raises DamagedData if the server ended because it cannot read its data, else StoreUnavailable.
+    """
     client = redis.Redis.from_url(url, socket_timeout=1, socket_connect_timeout=1)
 
     until_mono = time.monotonic() + START_S
     while True:
+        if not server.running:
+            raise _ended(server.last_lines())
         try:
             client.ping()
             return
@@ -70,6 +92,41 @@ def wait_ready(url: str) -> None:
         time.sleep(_PAUSE_S)
 
 
+def _ended(lines: list[str]) -> errors.StoreUnavailable:
+    """The error of a server that ended at its start, with the reason from its output."""
+    for line in lines:
+        if _DAMAGE.search(line) and not _SHORTAGE.search(line):
+            return DamagedData("the embedded server cannot read its data", _sentence(line))
+    last_line = _sentence(lines[-1]) if lines else ""
+    return errors.StoreUnavailable("the embedded server ended at its start", last_line)
+
+
+def _sentence(line: str) -> str:
+    """A line of the server without process id, time and mark."""
+    return line.rpartition(" # ")[2]
+
+
+def set_data_aside(folder: Path) -> list[Path]:
+    """Rename the data of the server, with the time in the new names. Returns the new paths."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    renamed = []
+    for name in DATA:
+        path = folder / name
+        if not path.exists():
+            continue
+        aside = folder / f"{name}.damaged-{stamp}"
+        try:
+            path.rename(aside)
+        except OSError as error:
+            raise errors.StoreUnavailable(
+                f"cannot set the damaged {path} aside",
+                error.strerror or "",
+                f"move {path} elsewhere",
+            ) from None
+        renamed.append(aside)
+    return renamed
+
+
 def _configuration(folder: Path, port: int, password: str) -> str:
     lines = {
         "port": port,
@@ -78,6 +135,7 @@ def _configuration(folder: Path, port: int, password: str) -> str:
         "dir": folder,
         "appendonly": "yes",
         "appendfsync": "everysec",
+        "aof-load-truncated": "yes",  # a power cut may leave half a command at the end
         # A large board writes its own size every ten seconds. Rewriting the file as often would
         # take a core from the pollers.
         "auto-aof-rewrite-percentage": 500,

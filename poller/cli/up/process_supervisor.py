@@ -13,6 +13,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ RoleFilter = Callable[[str], bool]  # by role name
 
 LOG_BYTES = 10_000_000
 LOG_FILES = 3
+#: Lines of output that are kept, for the reason why a process ended.
+LAST_LINES = 20
 #: A child that ran this long restarts without a pause from earlier failures.
 HEALTHY_S = 30.0
 MEMORY_CHECK_EVERY_S = 1.0
@@ -82,9 +85,12 @@ class Child:
         self._log = log
         self._print_line = print_line
         self._cpu = CpuTime()
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._relay_thread: threading.Thread | None = None
 
     def start(self) -> None:
         self._cpu.start_process()
+        self._last_lines = deque(maxlen=LAST_LINES)
         self.restart_mono = None
         self.replace_by_mono = None
         self.replace_requested = False
@@ -102,7 +108,9 @@ class Child:
             preexec_fn=_die_with_parent,  # noqa: PLW1509  two async-signal-safe calls
         )
         assert self.process.stdout is not None
-        threading.Thread(target=self._relay, args=(self.process.stdout,), daemon=True).start()
+        arguments = (self.process.stdout, self._last_lines)
+        self._relay_thread = threading.Thread(target=self._relay, args=arguments, daemon=True)
+        self._relay_thread.start()
 
     def signal(self, number: int) -> None:
         """Signal the whole process group, so that no grandchild stays behind."""
@@ -156,13 +164,20 @@ class Child:
             return False
         return self.process.returncode == os.EX_CONFIG
 
-    def _relay(self, output: IO[str]) -> None:
+    def last_lines(self) -> list[str]:
+        """The last output of a process that ended."""
+        if self._relay_thread is not None:
+            self._relay_thread.join(timeout=1)
+        return list(self._last_lines)
+
+    def _relay(self, output: IO[str], last_lines: deque[str]) -> None:
         """Copy the lines of a process to its log file and, unless it is quiet, to the terminal."""
         for line in output:
             text = line.rstrip()
             if not text:
                 continue
 
+            last_lines.append(text)
             if self._log is not None:
                 message = {"msg": text.replace("%", "%%"), "args": None}
                 self._log.emit(logging.makeLogRecord(message))
