@@ -125,7 +125,7 @@ def _report_errors(role: str) -> None:
         raise SystemExit(message) from None
 
 
-app = Celery("poller")
+app = Celery("poller", amqp="poller.workers.process.queue_channel:Amqp")
 # The one door of Celery to the command of a plugin: an option that every command has. Nothing reads
 # its value; its callback runs before Flower does.
 app.user_options["preload"].add(

@@ -6,6 +6,7 @@ leadership.py); RedBeat's entries hold jobs and control work, never targets.
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import time
@@ -262,6 +263,8 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         return capacities
 
     def _on_wakeup(self, reason: str) -> None:
+        if reason == wakeups.RESUBSCRIBED:
+            gc.collect()  # lost connections are cycles: their files stay open until a collection
         if reason in ("inventory", wakeups.RESUBSCRIBED):
             self._sql.run_soon()
         self._wakeup.set()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 from queue import Empty
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from kombu import Connection, Queue
+import redis
+from kombu import Queue
+from kombu.pidbox import Mailbox
 
 from poller.bootstrap import Services
 from poller.tasks.poll import poll
-from poller.workers.process import queue_channel, queue_entries
+from poller.workers.process import queue_entries
+from poller.workers.process.queue_channel import QueueConnection
+from tests.acceptance.proxy import Proxy
 from tests.unit.workers.process.test_queue_entries import REFUSED, message
 
 QUEUE = "poll.snmp"
@@ -22,8 +29,7 @@ SECRET = "hunter2-long-enough"
 def connection(services: Services, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(queue_entries, "refusals", queue_entries.Refusals())
     options = {**poll.app.conf.broker_transport_options, "polling_interval": 0.01}
-    with Connection(valkey_url, transport_options=options) as made:
-        queue_channel.use(made)
+    with QueueConnection(valkey_url, transport_options=options) as made:
         yield made
 
 
@@ -86,3 +92,46 @@ def test_a_foreign_message_of_remote_control_is_refused(connection: Any) -> None
     for foreign in (5, [1], {}, {"properties": {}}):
         with pytest.raises(Empty):
             channel._deliver_fanout_message(foreign, "celery.pidbox")
+
+
+def test_a_connection_that_is_closed_while_redis_is_away_leaves_nothing_open(
+    valkey_url: str,
+) -> None:
+    """As the remote control of a beat does at every lost connection: files and memory must not
+    grow with the number of outages.
+    """
+    parts = urlsplit(valkey_url)
+    assert parts.port is not None
+    network = Proxy(parts.port)
+    url = parts._replace(netloc=parts.netloc.replace(str(parts.port), str(network.port))).geturl()
+    try:
+        gc.collect()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            lose_a_connection(url, network)
+        gc.collect()
+        assert len(os.listdir("/proc/self/fd")) <= before + 1
+    finally:
+        network.close()
+
+
+def lose_a_connection(url: str, network: Proxy) -> None:
+    """Listen to remote control as Celery's beat does, lose Redis, and close the connection."""
+    made = QueueConnection(url, transport_options={"socket_timeout": 1, "ack_emulation": False})
+    node = Mailbox("test", type="fanout").Node("beat@test", channel=made.channel())
+    node.listen(callback=print)
+    with pytest.raises(TimeoutError):
+        while True:
+            made.drain_events(timeout=0.2)
+    network.refuse()
+    with pytest.raises((redis.ConnectionError, OSError)):
+        while True:
+            made.drain_events(timeout=2)
+    made.close()
+    network.heal()
+
+
+def test_all_roles_use_this_channel() -> None:
+    """The Celery app makes the connections of beat, workers, Flower and commands."""
+    with poll.app.connection_for_read() as made:
+        assert made.transport.Channel.__name__ == "QueueChannel"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from celery import bootsteps
 from celery.worker import consumer
 
-from poller.workers.process import queue_channel, queue_entries, worker_process
+from poller.workers.process import queue_entries, worker_process
 
 #: Seconds between attempts to reach a broker that is away. Celery's own pauses grow to 30 s.
 RECONNECT = {"interval_start": 0.5, "interval_step": 0.5, "interval_max": 2.0}
@@ -44,6 +44,7 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
         options = dict(worker_options or {})
         options["without_mingle"] = True
         options["without_gossip"] = True
+        self._transport_ticks: set[Any] = set()
         super().__init__(*args, worker_options=options, **kwargs)
 
         # Celery warns at every lost connection. The default is right here: a thread that polls
@@ -53,9 +54,23 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
             "ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change"
         )
 
+    def connect(self) -> Any:
+        """Connect, and let Celery's hub forget the lost connection.
+
+        kombu leaves a callback of every connection in the hub, which keeps the connection in memory
+        and runs at every turn of the hub.
+        """
+        if self.hub is None:
+            return super().connect()
+        ticks = self.hub.on_tick
+        ticks -= self._transport_ticks
+        others = set(ticks)
+        connection = super().connect()
+        self._transport_ticks = ticks - others
+        return connection
+
     def ensure_connected(self, conn: Any) -> Any:
         """Connect with short pauses: otherwise the whole fleet waits after a broker restart."""
-        queue_channel.use(conn)
         conn.ensure_connection = partial(conn.ensure_connection, **RECONNECT)
         return super().ensure_connected(conn)
 

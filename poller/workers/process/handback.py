@@ -15,7 +15,6 @@ from poller.state.cluster import worker_registry
 from poller.state.publish_errors import broker_errors
 from poller.tasks.poll import poll
 from poller.workers.batch.worker_poller import Poller
-from poller.workers.process import queue_channel
 
 log = logs.get(__name__)
 
@@ -29,7 +28,6 @@ def hand_back_queued(services: Services, poller: Poller, queues: Iterable[str]) 
         unserved = sorted(set(queues) - _served_queues(services))
         batches: list[tuple[Any, ...]] = []
         with broker_errors(), poll.app.connection_for_write() as connection:
-            queue_channel.use(connection)
             for queue in unserved:
                 batches.extend(_take_batches(connection.default_channel, queue))
         targets = hand_back(poller, batches)

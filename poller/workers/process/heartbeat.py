@@ -17,6 +17,7 @@ from poller.observability import logs
 from poller.state.cluster import worker_registry
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard.crash_report import CrashReporter
+from poller.workers.process import process_limits
 from poller.workers.process.prefork_children import (
     PreforkChildren,
     ProcessCounts,
@@ -52,6 +53,7 @@ class Heartbeat:
         self._slots = services.settings.worker_concurrency
         self._tasks: Mapping[str, Any] = {}  # Celery's, once a consumer is attached
         self._changed = threading.Event()
+        self._garbage = process_limits.FailureGarbage()
         self._subscriptions = Subscriptions(services, tags, self._changed)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -81,6 +83,7 @@ class Heartbeat:
             self._reporting.start()
 
     def detach(self) -> None:
+        self._garbage.note_lost_connection()
         self._poller.lending.detach()
         self._subscriptions.detach()
 
@@ -115,6 +118,7 @@ class Heartbeat:
             if self._stopping.is_set():
                 return
             self._announce(has_changed)
+            self._garbage.collect_if_due()
 
     def _announce(self, has_changed: bool) -> None:
         """Write one heartbeat. A change wakes the leader, which may wait for this worker."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from billiard.process import current_process
 
+from poller.workers.process import process_limits
+
 if TYPE_CHECKING:
     from poller.workers.batch.worker_poller import Poller
 
@@ -114,6 +116,7 @@ class PreforkChildren:
         row = getattr(current_process(), "index", 0) % self._max_children
         inherited = self.read(row)
         followed = Phase.POLLING
+        garbage = process_limits.FailureGarbage()
         while True:
             self.write(row, process_counts(poller), inherited)
             phase = self.phase
@@ -122,6 +125,7 @@ class PreforkChildren:
                 poller.stop_retrying()
                 if phase is Phase.DRAINED:
                     poller.drain()
+            garbage.collect_if_due()
             time.sleep(REPORT_S)
 
 

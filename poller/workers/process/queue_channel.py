@@ -1,6 +1,8 @@
-"""kombu's channel to Redis, which refuses entries that are no Celery messages.
+"""kombu's connection to Redis, mended in two places. All roles use it (`app.py`).
 
-kombu reads entries without a check; an exception there ends the consumer or the whole worker.
+kombu reads entries without a check: an exception there ends the consumer or the whole worker. And
+it closes a channel only in part when Redis is away: the sockets stay open, and the channel stays in
+memory until the process ends.
 """
 
 from __future__ import annotations
@@ -8,13 +10,18 @@ from __future__ import annotations
 from queue import Empty
 from typing import Any
 
+from celery.app import amqp
+from kombu import connection
 from kombu.transport import redis as transport
+from kombu.transport import virtual
 from kombu.utils import json
 
 from poller.workers.process import queue_entries
 
-# kombu has annotations only in part; these two have none.
+# kombu has annotations only in part; these have none.
 _Channel: Any = transport.Channel
+_VirtualChannel: Any = virtual.Channel
+_Connection: Any = connection.Connection
 _loads: Any = json.loads
 
 
@@ -23,6 +30,18 @@ class Refused(Exception):
 
 
 class QueueChannel(_Channel):  # type: ignore[misc]
+    def close(self) -> None:
+        """Close everything, also while Redis is away.
+
+        kombu deletes queues first, and stops if that fails.
+        """
+        try:
+            super().close()
+        except self.connection_errors:
+            self._disconnect_pools()
+            self._close_clients()
+            _VirtualChannel.close(self)
+
     def _create_client(self, asynchronous: bool = False) -> Any:
         client = super()._create_client(asynchronous)
         client.set_response_callback("BRPOP", self._check_answer)
@@ -73,7 +92,15 @@ class QueueChannel(_Channel):  # type: ignore[misc]
         queue_entries.refusals.refuse(queue, beginning.decode(errors="replace"), reason)
 
 
-def use(connection: Any) -> None:
-    """Let a connection that is not open yet use this channel, if its broker is Redis."""
-    if isinstance(connection.transport, transport.Transport):
-        connection.transport.Channel = QueueChannel
+class QueueConnection(_Connection):  # type: ignore[misc]
+    def create_transport(self) -> Any:
+        made = super().create_transport()
+        if isinstance(made, transport.Transport):
+            made.Channel = QueueChannel
+        return made
+
+
+class Amqp(amqp.AMQP):  # type: ignore[misc]
+    """Has the Celery app make these connections."""
+
+    Connection = QueueConnection

@@ -59,3 +59,18 @@ def test_a_batch_size_beyond_the_file_limit_is_refused() -> None:
     with pytest.raises(errors.InvalidSetting) as refused:
         process_limits.check_file_limit(1, 1000, file_limit=1024)
     assert refused.value.hint.startswith("lower batch_size")
+
+
+def test_garbage_of_failures_is_collected_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Young objects only; all of them after a lost connection."""
+    now = [1000.0]
+    collected: list[int] = []
+    monkeypatch.setattr(process_limits.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(process_limits.gc, "collect", collected.append)
+    garbage = process_limits.FailureGarbage()
+    for second in range(121):
+        now[0] = 1000.0 + second
+        garbage.collect_if_due()
+        if second == 70:
+            garbage.note_lost_connection()
+    assert collected == [1, 2]
