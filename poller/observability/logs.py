@@ -9,6 +9,8 @@ from typing import Any
 
 import structlog
 
+from poller.observability.repeated_lines import RepeatedLines
+
 #: The fields of a log record, without secrets.
 Redact = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -19,12 +21,25 @@ def _drop_colour(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, A
     return event
 
 
+def _shorten_lost_connection(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Replace the traceback that Celery or kombu logs for a lost connection by the error's text."""
+    exc_info = event.get("exc_info")
+    error = exc_info[1] if isinstance(exc_info, tuple) else None
+    is_theirs = str(event.get("logger", "")).startswith(("celery.", "kombu."))
+    is_lost = isinstance(error, OSError) or type(error).__module__ == "redis.exceptions"
+    if is_theirs and is_lost:
+        del event["exc_info"]
+        event["error"] = str(error)
+    return event
+
+
 _SHARED: list[Any] = [
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.ExtraAdder(),
     _drop_colour,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
+    _shorten_lost_connection,
     structlog.processors.format_exc_info,
 ]
 
@@ -67,7 +82,14 @@ def configure(level: str = "INFO", form: str = "text", redact: Redact = dict) ->
             "version": 1,
             "disable_existing_loggers": False,
             "formatters": {"poller": formatter},
-            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "poller"}},
+            "filters": {"repeated": {"()": RepeatedLines}},
+            "handlers": {
+                "stderr": {
+                    "class": "logging.StreamHandler",
+                    "formatter": "poller",
+                    "filters": ["repeated"],
+                }
+            },
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {name: {"level": lowest} for name, lowest in _LEVELS.items()},
         }

@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+import redis
 
 from poller import bootstrap
 from poller.observability import logs
@@ -64,3 +65,22 @@ def test_json_lines_are_json(
         "ours",
     )
     assert record["timestamp"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    "error", [redis.ConnectionError("reset by peer"), ConnectionRefusedError("reset by peer")]
+)
+def test_a_lost_connection_of_celery_is_one_line(
+    capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    """Celery's beat logs each lost connection with three tracebacks; a bug keeps its traceback."""
+    logs.configure()
+    for logger, problem in (("celery.beat", error), ("celery.beat", ValueError("a bug"))):
+        try:
+            raise problem
+        except Exception:
+            logging.getLogger(logger).exception("beat pidbox connection error")
+    log = capsys.readouterr().err
+    assert log.count("Traceback") == 1
+    assert "error='reset by peer'" in log.splitlines()[0]
+    assert "ValueError: a bug" in log
