@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+from contextlib import suppress
 from queue import Empty
 from typing import Any
 from urllib.parse import urlsplit
@@ -120,11 +121,11 @@ def lose_a_connection(url: str, network: Proxy) -> None:
     made = QueueConnection(url, transport_options={"socket_timeout": 1, "ack_emulation": False})
     node = Mailbox("test", type="fanout").Node("beat@test", channel=made.channel())
     node.listen(callback=print)
-    with pytest.raises(TimeoutError):
+    with suppress(TimeoutError):
         while True:
             made.drain_events(timeout=0.2)
     network.refuse()
-    with pytest.raises((redis.ConnectionError, OSError)):
+    with suppress(redis.ConnectionError, OSError):
         while True:
             made.drain_events(timeout=2)
     made.close()
