@@ -164,22 +164,26 @@ def add_targets(up: Up, ports: list[int], interval_s: float) -> None:
 
 
 def watch(up: Up, minutes: float, stop_mb: int) -> tuple[int, int]:
-    """Print the worker's memory until the end; return the first and the highest value."""
-    started_mono = time.monotonic()
-    first = highest = 0
-    while (passed_s := time.monotonic() - started_mono) < minutes * 60:
-        now_mb = memory_mb(up.worker())
-        first = first or now_mb
+    """Print the worker's memory until the end.
+
+    Return the number of worker processes, which a memory limit or a watchdog may replace, and the
+    highest memory of any of them.
+    """
+    ends_mono = time.monotonic() + minutes * 60
+    printed_mono = 0.0
+    highest = 0
+    workers: set[int] = set()
+    while (now_mono := time.monotonic()) < ends_mono and highest <= stop_mb:
+        worker = up.worker()
+        now_mb = memory_mb(worker)
         highest = max(highest, now_mb)
-        print(f"{passed_s:5.0f} s {now_mb:6d} MB", flush=True)
-        if highest > stop_mb:
-            break
-        # A worker may grow by a gigabyte in a few seconds.
-        ends = time.monotonic() + SAMPLE_S
-        while time.monotonic() < ends and highest <= stop_mb:
-            highest = max(highest, memory_mb(up.worker()))
-            time.sleep(0.2)
-    return first, highest
+        workers |= {worker} if worker else set()
+        if now_mono - printed_mono >= SAMPLE_S:
+            printed_mono = now_mono
+            passed_s = minutes * 60 - (ends_mono - now_mono)
+            print(f"{passed_s:5.0f} s {now_mb:6d} MB (at most {highest} MB)", flush=True)
+        time.sleep(0.2)  # a worker may grow by a gigabyte in a few seconds
+    return len(workers), highest
 
 
 def outcomes(up: Up) -> dict[str, Counter[str]]:
@@ -204,15 +208,16 @@ def main() -> int:
     server.start()
     ready.wait(10)
     with tempfile.TemporaryDirectory() as directory, started(Path(directory)) as up:
+        idle = memory_mb(up.worker())
         add_targets(up, ports, arguments.interval)
-        first, highest = watch(up, arguments.minutes, arguments.stop_mb)
+        workers, highest = watch(up, arguments.minutes, arguments.stop_mb)
         failed = highest > arguments.stop_mb
         if not failed:
             counts = outcomes(up)
             failed = set(counts["healthy"]) != {"ok"}
             print(json.dumps(counts))
     server.terminate()
-    print(f"worker: {first} MB at first, {highest} MB at most")
+    print(f"worker: {idle} MB idle, {highest} MB at most; {workers} processes one after the other")
     return int(failed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +104,83 @@ def test_without_a_named_credential_none_is_sent(cli: Cli, agent: Sim) -> None:
     assert reasons["snmp"] == "no credential of a kind it takes was named"
 
 
+def prefix(agent: Sim, length: int = 29) -> str:
+    return str(ipaddress.ip_network(f"{agent.address}/{length}", strict=False))
+
+
+def scan(agent: Sim, *more: str) -> list[str]:
+    where = ["--collector", "snmp", "-o", f"port={agent.port}", "--timeout", "700ms"]
+    quick = ["-o", "timeout=0.3", "-o", "retries=0"]
+    return ["discover", prefix(agent), *where, *quick, *more]
+
+
+@pytest.fixture
+def logins(cli: Cli) -> list[str]:
+    """Two stored credentials, of which only the second one works."""
+    ok(cli("credential", "add", "old", "--kind", "community", stdin="not-the-community\n"))
+    ok(cli("credential", "add", "lab", "--kind", "community", stdin=f"{fleet.COMMUNITY}\n"))
+    return ["--credential", "old", "--credential", "lab"]
+
+
+def test_a_prefix_is_scanned_with_several_credentials(
+    cli: Cli, agent: Sim, logins: list[str]
+) -> None:
+    """The only agent among the addresses is found with the second credential."""
+    found = ok(cli(*scan(agent, *logins, "--json"))).json
+    [item] = found["items"]
+    assert (item["address"], item["collector"], item["credential"]) == (
+        agent.address,
+        "snmp",
+        "lab",
+    )
+    assert (found["address"], found["scanned"], found["nothing"]) == (prefix(agent), 6, [])
+    said = ok(cli(*scan(agent, *logins)))
+    assert said.out.splitlines()[0] == "address\tcollector\tcredential\toptions\twhy"
+    assert said.out.splitlines()[1].startswith(f"{agent.address}\tsnmp\tlab\t")
+    assert "1 of 6 addresses have a target; --output hosts.csv" in said.err
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
+def test_what_a_scan_finds_can_be_imported(
+    cli: Cli, agent: Sim, logins: list[str], tmp_path: Path, form: str
+) -> None:
+    file = tmp_path / f"hosts.{form}"
+    printed = ok(cli(*scan(agent, *logins, "--output", str(file), "--format", form)))
+    assert f"wrote 1 device to {file}; next: poller device import {file}" in printed.err
+    assert printed.out == file.read_text()
+    ok(cli("device", "import", str(file)))
+    shown = ok(cli("device", "show", agent.address, "--json")).json
+    [target] = shown["targets"]
+    assert (shown["address"], target["collector"], target["name"]) == (
+        agent.address,
+        "snmp",
+        "snmp",
+    )
+    assert target["options"]["port"] == agent.port
+    assert target["credential"] == "lab"
+
+
+def test_addresses_that_refuse_are_named_and_silent_ones_are_not(
+    cli: Cli, lab: dict[Protocol, Sim]
+) -> None:
+    """A router that refuses the login answers; nothing listens at the other addresses."""
+    router = lab[Protocol.ROUTEROS]
+    where = ["--collector", "routeros", "-o", f"port={router.port}"]
+    answer = cli("discover", prefix(router), *where, stdin="poller:not-the-password\n")
+    assert answer.code == 1
+    lines = answer.err.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == [router.address]
+    assert "refused the login" in lines[0]
+    assert lines[-1] == "0 of 6 addresses have a target"
+    assert "not-the-password" not in answer.err
+
+
+def test_the_form_of_the_file_is_checked_before_anything_is_sent(cli: Cli, agent: Sim) -> None:
+    answer = cli(*scan(agent, "--output", "hosts.txt"), stdin="x\n")
+    assert answer.code == 2
+    assert 'cannot tell the format of "hosts.txt"' in answer.err
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -117,6 +195,13 @@ def test_mistakes_are_refused_by_name(cli: Cli, words: list[str], text: str) -> 
     answer = cli("discover", "127.0.0.1", *words, stdin="x\n")
     assert answer.code in (2, 3)
     assert text in answer.err
+
+
+@pytest.mark.parametrize("address", ["10.0.0.0/8", "10.0.0.5/24", "fd00::/64", "http://sw1/"])
+def test_a_range_that_cannot_be_scanned_is_refused(cli: Cli, address: str) -> None:
+    answer = cli("discover", address)
+    assert answer.code == 2
+    assert "ValueError" not in answer.err
 
 
 def test_collectors_without_a_login_discover_without_one(cli: Cli, agent: Sim) -> None:

@@ -1,36 +1,40 @@
-"""`poller discover`: the targets that installed collectors suggest for an address."""
+"""`poller discover`: the targets that installed collectors suggest for an address or a prefix."""
 
 from __future__ import annotations
 
-import shlex
+import itertools
+import math
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from poller import bootstrap, errors
-from poller.cli.arguments import completion, key_values
-from poller.cli.direct import discovery, plugin_runner
-from poller.cli.direct.discovery import NO_LOGIN, Discovery, Login, Suggested
-from poller.cli.output import render
-from poller.cli.output.columns import Fit, column, option_text
+from poller.cli.arguments import address_range, completion, key_values
+from poller.cli.direct import discovery, discovery_report, plugin_runner
+from poller.cli.direct.discovery import NO_LOGIN, AddressResult, Login, Plan
+from poller.cli.inventory import discovered_form, inventory_files
+from poller.cli.output import progress, render
 from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential
     from poller.collectors.registry import Registry
 
-_COLUMNS = (
-    column("COLLECTOR", "collector", fit=Fit.WHOLE),
-    column("OPTIONS", "options", fit=Fit.WRAP),
-    column("WHY", "reason", fit=Fit.WRAP),
-)
+#: When to give up a single address, and each address of a scan.
+_TIMEOUT = "10s"
+_SCAN_TIMEOUT = "3s"
+Format = Literal["csv", "json", "yaml"]
 
 
 def command(
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")
+        str,
+        typer.Argument(
+            metavar="ADDRESS", help="An IP address, a host name, or a prefix: 192.0.2.0/24."
+        ),
     ],
     collector: Annotated[
         list[str] | None,
@@ -42,7 +46,7 @@ def command(
     credential: Annotated[
         list[str] | None,
         typer.Option(
-            help="A stored credential to try. Repeat for more.",
+            help="A stored credential to try. Repeat for more; they are tried in order.",
             autocompletion=completion.credentials,
         ),
     ] = None,
@@ -55,28 +59,78 @@ def command(
             help="An option of the one collector that is asked.",
         ),
     ] = None,
-    timeout: Annotated[str, typer.Option(help="When to give up.")] = "10s",
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            help=f"When to give up an address. Default: {_TIMEOUT}; {_SCAN_TIMEOUT} for a prefix."
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=256, help="Addresses of a prefix that are asked at a time.")
+    ] = 64,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", help="Print what was found in a form that device import reads."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", dir_okay=False, help="Write that form to a file as well."),
+    ] = None,
     as_json: render.Json = False,
 ) -> None:
     """Ask each collector that can discover for targets that suit an address. Nothing is stored.
 
     Only named credentials are sent. With one --collector and no credential the secret is read as by
-    `poller collect`.
+    `poller collect`. A prefix of up to 4,096 addresses is scanned; --output hosts.csv writes what
+    was found for `poller device import hosts.csv`.
     """
     from poller.collectors import registry
 
+    addresses = address_range.expand(address)
+    scanned = address_range.is_range(address)
+    file_form = _file_form(output, form)
     found = registry.load()
     chosen = _chosen(found, collector or ())
     single = chosen[0] if collector and len(chosen) == 1 else None
     options = _options(found, chosen, single, option or ())
+    budget_s = duration.timeout_ms(timeout or (_SCAN_TIMEOUT if scanned else _TIMEOUT)) / 1000
     logins = _logins(chosen, single, credential or (), options)
     chosen.sort(key=lambda each: logins[each.name] == [NO_LOGIN])  # a login reads more
 
-    budget_s = duration.timeout_ms(timeout) / 1000
-    most_logins = max(map(len, logins.values()), default=1)
-    work = discovery.discover_all(address, chosen, options, logins, budget_s)
-    results = plugin_runner.run(work, budget_s * most_logins + plugin_runner.CLEAN_UP_S)
-    _print(address, results, as_json)
+    plan = Plan(chosen, options, logins, budget_s)
+    results = _run(addresses, plan, concurrency)
+    if output is not None:
+        discovery_report.write_file(output, file_form, results)
+    if form is not None:
+        discovered_form.write(sys.stdout, form, results)
+    else:
+        report = discovery_report.print_scan if scanned else discovery_report.print_address
+        report(address, results, as_json)
+    if not any(result.suggestions for result in results):
+        raise typer.Exit(1)
+
+
+def _run(addresses: Sequence[str], plan: Plan, concurrency: int) -> list[AddressResult]:
+    """Ask about all addresses, with a progress bar."""
+    rounds = math.ceil(len(addresses) / concurrency)
+    total = len(addresses)
+
+    async def work() -> list[AddressResult]:
+        ticks = progress.track(itertools.count(), total, "scanning", step=1)
+        next(ticks)
+        try:
+            return await discovery.scan(addresses, plan, concurrency, ticks.__next__)
+        finally:
+            ticks.close()
+
+    return plugin_runner.run(work(), rounds * (plan.longest_s + plugin_runner.CLEAN_UP_S))
+
+
+def _file_form(output: Path | None, form: Format | None) -> str:
+    """The form of --output, checked before anything is sent. Raises InvalidInput."""
+    if output is None:
+        return ""
+    return form or inventory_files.form_of(output)
 
 
 def _chosen(found: Registry, names: Sequence[str]) -> list[Collector]:
@@ -175,40 +229,3 @@ def _open(name: str) -> Credential:
 
     text = services.keyring.open(sealed.envelope, sealed.name, sealed.kind)
     return credentials.from_json(text, models)
-
-
-def _print(address: str, results: Sequence[Discovery], as_json: bool) -> None:
-    """Print suggestions, reasons for none, and the command that adds the first."""
-    suggestions: list[Suggested] = []
-    silent = []
-    for result in results:
-        suggestions += result.suggestions
-        if not result.suggestions:
-            silent.append({"collector": result.collector, "reason": result.reason})
-
-    items = [asdict(each) for each in suggestions]
-    render.listing("poller.discover/1", items, _COLUMNS, as_json, address=address, nothing=silent)
-    if not as_json:
-        for each in silent:
-            render.note(f"{each['collector']}: {each['reason']}")
-        if suggestions:
-            render.note(f"next: {_add_command(address, suggestions[0])}")
-
-    if not suggestions:
-        raise typer.Exit(1)
-
-
-def _add_command(address: str, suggested: Suggested) -> str:
-    """The command that adds a device with the suggested target."""
-    words = ["poller device add NAME", address]
-    if suggested.credential:
-        credential = shlex.quote(suggested.credential)
-        words.append(f"--credential {credential}")
-
-    words.append(f"--collector {suggested.collector}")
-    for key, value in suggested.options.items():
-        assignment = f"{key}={option_text(value)}"
-        quoted = shlex.quote(assignment)
-        words.append(f"-o {quoted}")
-
-    return " ".join(words)

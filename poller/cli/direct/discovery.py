@@ -1,10 +1,13 @@
-"""Asks collectors in this process for the targets that suit an address, all at the same time."""
+"""Asks collectors in this process for the targets that suit an address, all at the same time.
+
+A scan asks them about many addresses, a limited number at a time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,9 @@ from poller import errors, plugins
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Discovers, Poll
+
+#: Errors of an address where nothing answers.
+_SILENCES = (errors.DeviceUnreachable, errors.DeviceTimeout, errors.DeviceDown)
 
 #: A collector that suggests more than this for one address does not end by itself.
 MAXIMUM = 100
@@ -38,6 +44,10 @@ class Suggested:
     credential: str = ""
 
 
+class _Silent(errors.DeviceError):
+    """The address did not answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Discovery:
     """The result of one collector: its suggestions, or the reason why there are none."""
@@ -45,21 +55,63 @@ class Discovery:
     collector: str
     suggestions: Sequence[Suggested] = field(default=())
     reason: str = ""
+    silent: bool = False  # the address did not answer, or was not asked
 
 
-async def discover_all(
-    address: str,
-    collectors: Sequence[Collector],
-    options: Mapping[str, Any],
-    logins: Mapping[str, Sequence[Login]],
-    budget_s: float,
-) -> list[Discovery]:
+@dataclass(frozen=True, slots=True)
+class AddressResult:
+    """The results of all collectors at one address."""
+
+    address: str
+    discoveries: Sequence[Discovery]
+
+    @property
+    def suggestions(self) -> list[Suggested]:
+        return [each for discovery in self.discoveries for each in discovery.suggestions]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked at each address: collectors, with their options and the logins to try.
+
+    A collector without options is not asked: some of its options must be given. Each login has
+    `budget_s` seconds.
+    """
+
+    collectors: Sequence[Collector]
+    options: Mapping[str, Any]
+    logins: Mapping[str, Sequence[Login]]
+    budget_s: float
+
+    @property
+    def longest_s(self) -> float:
+        """The time that one address may take: the logins of a collector are tried in order."""
+        return self.budget_s * max(map(len, self.logins.values()), default=1)
+
+
+async def scan(
+    addresses: Sequence[str], plan: Plan, concurrency: int, on_done: Callable[[], object]
+) -> list[AddressResult]:
+    """The results of all addresses, in their order. `on_done` is called after each of them."""
+    results: dict[str, AddressResult] = {}
+    waiting = iter(addresses)
+
+    async def work() -> None:
+        for address in waiting:
+            results[address] = AddressResult(address, await discover_all(address, plan))
+            on_done()
+
+    await asyncio.gather(*(work() for _ in range(min(concurrency, len(addresses)))))
+    return [results[address] for address in addresses]
+
+
+async def discover_all(address: str, plan: Plan) -> list[Discovery]:
     """The results of all collectors; each tries its logins one after the other."""
     work = []
-    for each in collectors:
-        its_options = options.get(each.name)
-        its_logins = logins[each.name]
-        work.append(_discover(address, each, its_options, its_logins, budget_s))
+    for each in plan.collectors:
+        options = plan.options.get(each.name)
+        logins = plan.logins[each.name]
+        work.append(_discover(address, each, options, logins, plan.budget_s))
     return await asyncio.gather(*work)
 
 
@@ -68,20 +120,23 @@ async def _discover(
 ) -> Discovery:
     name = collector.name
     if options is None:
-        return Discovery(name, reason="some of its options must be given")
+        return Discovery(name, reason="some of its options must be given", silent=True)
 
     reason = "no credential of a kind it takes was named"
+    silent = True
     for login in logins:
         try:
             found = await _suggestions(address, collector, options, login.credential, budget_s)
         except errors.DeviceError as error:
             reason = str(error)
+            silent = isinstance(error, _Silent)
             continue
+        silent = False
         if found:
             return Discovery(name, [replace(each, credential=login.name) for each in found])
         reason = "it suggests nothing"
 
-    return Discovery(name, reason=reason)
+    return Discovery(name, reason=reason, silent=silent)
 
 
 async def _suggestions(
@@ -90,6 +145,7 @@ async def _suggestions(
     """The collector's suggestions within the time. Raises only DeviceError, without secrets."""
     from poller.collectors import poll_runner
     from poller.collectors.api import Poll
+    from poller.collectors.memory import answer_budget
 
     deadline = asyncio.get_running_loop().time() + budget_s
     poll = Poll(0, address, address, options, credential, deadline)
@@ -98,7 +154,7 @@ async def _suggestions(
 
     if late:
         finding.cancel()
-        raise errors.DeviceTimeout(f"no answer within {budget_s:g} s")
+        raise _Silent(f"no answer within {budget_s:g} s")
 
     try:
         return finding.result()
@@ -106,7 +162,10 @@ async def _suggestions(
         message = poll_runner.scrub(error.message, credential)
         cause = poll_runner.scrub(error.cause, credential)
         hint = poll_runner.scrub(error.hint, credential)
-        raise errors.DeviceError(message, cause, hint) from None
+        kind = _Silent if isinstance(error, _SILENCES) else errors.DeviceError
+        raise kind(message, cause, hint) from None
+    finally:
+        answer_budget.shared.release(poll)
 
 
 async def _find(collector: Any, poll: Poll) -> list[Suggested]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TypeVar
 
 from poller.cli.output import render
@@ -15,13 +15,18 @@ T = TypeVar("T")
 QUIET_S = 1.0
 LINE_EVERY_S = 10.0
 #: Number of items between two updates of the bar.
-_STEP = 256
+STEP = 256
 
 
-def track(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
-    """Pass the items through and show on stderr how many of `total` have passed."""
+def track(
+    items: Iterable[T], total: int, activity: str, step: int = STEP
+) -> Generator[T, None, None]:
+    """Pass the items through and show on stderr how many of `total` have passed.
+
+    `step`: items between two updates of the bar.
+    """
     if sys.stderr.isatty() and not render.accessible():
-        yield from _bar(items, total, activity)
+        yield from _bar(items, total, activity, step)
     else:
         yield from _lines(items, total, activity)
 
@@ -38,7 +43,7 @@ def _lines(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
         yield item
 
 
-def _bar(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
+def _bar(items: Iterable[T], total: int, activity: str, step: int) -> Iterator[T]:
     """Show a bar once the work takes longer than a second."""
     from rich.progress import Progress
 
@@ -46,7 +51,7 @@ def _bar(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
     with Progress(console=render.console(stderr=True), transient=True) as progress:
         task = progress.add_task(activity, total=total, visible=False)
         for done, item in enumerate(items):
-            if done % _STEP == 0:
+            if done % step == 0:
                 visible = time.monotonic() - started_mono > QUIET_S
                 progress.update(task, completed=done, visible=visible)
             yield item

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from poller.cli.direct import discovery, plugin_runner
-from poller.cli.direct.discovery import NO_LOGIN, Discovery, Suggested
+from poller.cli.direct.discovery import NO_LOGIN, Discovery, Plan, Suggested
 from poller.collectors import api
 
 
@@ -57,7 +57,8 @@ def test_the_failure_of_one_collector_does_not_stop_the_others(deed: str, reason
     collectors[0].name = "odd"
     options = {"odd": 1, "finder": 1}
     logins = {"odd": [NO_LOGIN], "finder": [NO_LOGIN]}
-    work = discovery.discover_all("127.0.0.1", collectors, options, logins, 0.2)
+    plan = Plan(collectors, options, logins, 0.2)
+    work = discovery.discover_all("127.0.0.1", plan)
     [odd, good] = plugin_runner.run(work, 5.0)
     suggested = Suggested("finder", {"port": 1}, "it answers")
     assert good == Discovery("finder", [suggested])
@@ -70,6 +71,41 @@ def test_endless_suggestions_are_cut_off() -> None:
     """A collector that never ends yields its first hundred suggestions."""
     finder: Any = Finder("endless")
     logins = {"finder": [NO_LOGIN]}
-    work = discovery.discover_all("127.0.0.1", [finder], {"finder": 1}, logins, 5.0)
+    plan = Plan([finder], {"finder": 1}, logins, 5.0)
+    work = discovery.discover_all("127.0.0.1", plan)
     [found] = plugin_runner.run(work, 10.0)
     assert len(found.suggestions) == discovery.MAXIMUM == 100
+
+
+class Counting:
+    """A collector that counts how many addresses are asked at the same time."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.most = 0
+
+    async def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0.01)
+        self.running -= 1
+        if poll.address.endswith("7"):
+            yield api.Suggestion({}, "it answers")
+
+
+def test_a_scan_asks_a_limited_number_of_addresses_at_a_time() -> None:
+    """The results come in the order of the addresses, and each one is counted when it is done."""
+    counting: Any = Counting()
+    plan = Plan([counting], {"counting": 1}, {"counting": [NO_LOGIN]}, 5.0)
+    addresses = [f"127.0.0.{number}" for number in range(1, 31)]
+    done: list[int] = []
+    results = asyncio.run(discovery.scan(addresses, plan, 4, lambda: done.append(1)))
+    assert [result.address for result in results] == addresses
+    assert [result.address for result in results if result.suggestions] == [
+        "127.0.0.7",
+        "127.0.0.17",
+        "127.0.0.27",
+    ]
+    assert (counting.most, len(done)) == (4, 30)
