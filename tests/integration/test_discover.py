@@ -192,6 +192,7 @@ def test_the_form_of_the_file_is_checked_before_anything_is_sent(cli: Cli, agent
     ],
 )
 def test_mistakes_are_refused_by_name(cli: Cli, words: list[str], text: str) -> None:
+    ok(cli("db", "upgrade"))
     answer = cli("discover", "127.0.0.1", *words, stdin="x\n")
     assert answer.code in (2, 3)
     assert text in answer.err
