@@ -5,11 +5,22 @@ that was not measured.
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 
 NOT_MEASURED = "–"
+#: Control characters except line ends and tabs, and those that turn the direction of writing.
+_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SI = ("", "k", "M", "G", "T")
 _IEC = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def visible(text: str) -> str:
+    """A text of a device whose control characters are shown as `\\u001b` and act on nothing.
+
+    In JSON the result has the same meaning as the text.
+    """
+    return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def exact(number: int) -> str:

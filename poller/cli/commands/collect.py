@@ -153,8 +153,10 @@ def _print_prometheus(readings: ReadingSet, collector: Collector, options: Optio
                 f"collector {collector.name} has no help texts: {plugins.error_text(error)}"
             )
 
+    on_terminal = sys.stdout.isatty()
     for line in prometheus_text.lines(readings, texts):
-        render.echo(line)
+        # A program gets the bytes that Prometheus would get.
+        render.echo(formatting.visible(line) if on_terminal else line)
 
 
 def _rows(readings: ReadingSet | None) -> Iterator[dict[str, Any]]:

@@ -410,6 +410,12 @@ def export(
         Path | None,
         typer.Option("--output", "-o", dir_okay=False, help="A file instead of stdout."),
     ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="CSV for programs: no apostrophe before what a spreadsheet calculates."
+        ),
+    ] = False,
 ) -> None:
     """Write all devices and targets in a form that import reads."""
     from poller.cli.inventory import inventory_files
@@ -418,15 +424,17 @@ def export(
     chosen: str = form or "csv"
     if form is None and output is not None:
         chosen = inventory_files.form_of(output)
+    if raw and chosen != "csv":
+        raise errors.InvalidInput("--raw is for CSV", hint=f"leave it out with {chosen}")
 
     devices = exports.every_device(inventory_database.database())
     if output is None:
-        inventory_files.write(sys.stdout, chosen, devices)
+        inventory_files.write(sys.stdout, chosen, devices, raw)
         return
 
     try:
         with output.open("w", newline="", encoding="utf-8") as file:
-            count = inventory_files.write(file, chosen, devices)
+            count = inventory_files.write(file, chosen, devices, raw)
     except OSError as error:
         raise errors.InvalidInput(
             f"--output: cannot write {output}", cause=error.strerror or ""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from poller import errors
-from poller.cli.inventory import inventory_rows
+from poller.cli.inventory import inventory_rows, spreadsheet_cells
 from poller.cli.inventory.inventory_rows import (
     DEVICE_FIELDS,
     TARGET_FIELDS,
@@ -109,7 +109,7 @@ class _LineParser:
         for name, text in zip(self._header, cells, strict=True):
             parse = _CELLS.get(name, _plain_cell)
             try:
-                values[name] = parse(text.strip())
+                values[name] = parse(spreadsheet_cells.read(text.strip()))
             except errors.InvalidInput as error:
                 self.problems.append(LineProblem(self._file, line, name, str(error), error.hint))
 
@@ -179,23 +179,29 @@ _CELLS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def write(file: TextIO, devices: ExportedDevices) -> int:
-    """Write the devices; a device without targets has one line. Returns the number of devices."""
+def write(file: TextIO, devices: ExportedDevices, raw: bool = False) -> int:
+    """Write the devices; a device without targets has one line. Returns the number of devices.
+
+    Unless `raw`, no cell is a formula for a spreadsheet.
+    """
     lines = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     lines.writeheader()
+
+    def cell(name: str, value: Any) -> str:
+        return spreadsheet_cells.written(_cell(name, value), raw)
 
     count = 0
     for device, targets in devices:
         count += 1
         fields = inventory_rows.device_fields(device)
-        device_cells = {name: _cell(name, value) for name, value in fields.items()}
+        device_cells = {name: cell(name, value) for name, value in fields.items()}
 
         if not targets:
             lines.writerow(device_cells)
 
         for target in targets:
             fields = inventory_rows.target_fields(target)
-            cells = {NAMES.get(name, name): _cell(name, value) for name, value in fields.items()}
+            cells = {NAMES.get(name, name): cell(name, value) for name, value in fields.items()}
             lines.writerow(device_cells | cells)
 
     return count

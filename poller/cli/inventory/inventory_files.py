@@ -18,7 +18,7 @@ STDIN = "-"
 FORMS = {".csv": "csv", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 _READERS = {"csv": csv_form.read, "json": tree_form.read_json, "yaml": tree_form.read_yaml}
-_WRITERS = {"csv": csv_form.write, "json": tree_form.write_json, "yaml": tree_form.write_yaml}
+_WRITERS = {"json": tree_form.write_json, "yaml": tree_form.write_yaml}
 _FORMAT_HINT = "add --format csv, json or yaml"
 
 
@@ -64,6 +64,8 @@ def _bytes(path: Path) -> bytes:
     return binary.read() if binary else sys.stdin.read().encode()
 
 
-def write(file: TextIO, form: str, devices: ExportedDevices) -> int:
-    """Write in a form that `read` accepts. Returns the number of devices."""
+def write(file: TextIO, form: str, devices: ExportedDevices, raw: bool = False) -> int:
+    """Write in a form that `read` accepts; `raw` is for CSV. Returns the number of devices."""
+    if form == "csv":
+        return csv_form.write(file, devices, raw)
     return _WRITERS[form](file, devices)

@@ -16,6 +16,7 @@ import typer
 
 from poller import errors
 from poller.cli.output.columns import Column, Item, one_line, plain, rfc3339
+from poller.presentation import formatting
 from poller.security.redaction import redact_url
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def document(schema: str, body: Mapping[str, Any]) -> None:
     A schema number may gain fields, never lose one.
     """
     whole = {"schema": schema, "as_of": rfc3339(datetime.now(UTC)), **body}
-    echo(json.dumps(whole, ensure_ascii=False, default=_jsonable))
+    text = json.dumps(whole, ensure_ascii=False, default=_jsonable)
+    echo(formatting.visible(text))
 
 
 def echo(text: str) -> None:

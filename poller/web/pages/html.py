@@ -5,9 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jinja2
 
+from poller.presentation import formatting
 from poller.presentation.health import GLYPHS
 from poller.web.assets import Assets
 from poller.web.pages import overview_page, overview_tables
@@ -45,6 +47,7 @@ class PageRenderer:
             loader=jinja2.PackageLoader("poller.web"),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
+            finalize=_without_controls,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -75,6 +78,11 @@ class PageRenderer:
     def error(self, view: ErrorView, root: str, theme: Theme) -> str:
         """Render an error page. `root` is the relative path from its address to the overview."""
         return self._error.render(view=view, root=root, theme=theme)
+
+
+def _without_controls(value: Any) -> Any:
+    """Show the control characters in texts of devices. HTML of ours has none."""
+    return formatting.visible(value) if type(value) is str else value
 
 
 def _web_links(links: Mapping[str, str]) -> dict[str, str]:

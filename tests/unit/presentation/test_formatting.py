@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,3 +83,15 @@ def test_an_instant_is_utc_to_the_second() -> None:
 def test_three_digits_lose_less_than_one_percent(number: float) -> None:
     """The text is within rounding of the number."""
     assert abs(float(formatting.significant(number)) - number) <= max(0.005, number * 0.00501)
+
+
+def test_control_characters_are_shown() -> None:
+    """Terminal escapes, 8-bit ones and changes of the direction of writing act on nothing."""
+    text = "a\x1b[31mb\x9bc\u202ed\x7f\n\tü\u00a0–"
+    assert formatting.visible(text) == r"a\u001b[31mb\u009bc\u202ed\u007f" + "\n\tü\u00a0–"
+
+
+@given(st.text())
+def test_json_with_shown_control_characters_means_the_same(text: str) -> None:
+    """Programs read the output of --json."""
+    assert json.loads(formatting.visible(json.dumps(text, ensure_ascii=False))) == text

@@ -169,8 +169,10 @@ def test_error_messages_are_escaped() -> None:
 
 def test_names_are_escaped() -> None:
     """Neither a name in the address nor a label of a device becomes markup."""
-    browser = client(web_rates.polls(2))
-    assert "<b>port" not in browser.get("/devices/sw1").text
+    browser = client(web_rates.polls(2, name="<b>\x1b[31m\u202eport"))
+    html = browser.get("/devices/sw1").text
+    assert r"&lt;b&gt;\u001b[31m\u202eport1" in html
+    assert not {"\x1b", "\u202e"} & set(html)
     response = browser.get("/devices/%3Cscript%3E")
     assert response.status_code == 404
     assert response.headers["Content-Type"].startswith("text/plain")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import itertools
 import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from poller import errors
@@ -72,6 +74,10 @@ def read(path: Path, text: str, name: str) -> ParsedFile:
     return inventory_files.read(path / name)
 
 
+def named(name: str) -> DeviceDraft:
+    return DeviceDraft(name, "::1", "", "", tags=("+1", "@a"), requires={}, enabled=True)
+
+
 def drafts(found: ParsedFile) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
     made = []
     for raw in found.devices:
@@ -85,19 +91,33 @@ def drafts(found: ParsedFile) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
     return made
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
+@pytest.mark.parametrize(
+    ("form", "raw"), [("csv", False), ("csv", True), ("json", False), ("yaml", False)]
+)
 @given(fleet=FLEETS)
+@example(fleet=[(named("=cmd"), []), (named("'=cmd"), []), (named("''@x"), []), (named("'x"), [])])
 def test_a_written_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory,
     form: str,
+    raw: bool,
     fleet: list[tuple[DeviceDraft, list[TargetDraft]]],
 ) -> None:
     """Every field of every device and target survives, whatever characters it has."""
     text = io.StringIO(newline="")
-    assert inventory_files.write(text, form, fleet) == len(fleet)
+    assert inventory_files.write(text, form, fleet, raw) == len(fleet)
     found = read(tmp_path_factory.getbasetemp(), text.getvalue(), f"fleet.{form}")
     assert found.problems == []
     assert drafts(found) == fleet
+
+
+@given(fleet=FLEETS)
+@example(fleet=[(named("=cmd"), []), (named("@x"), [])])
+def test_no_cell_of_a_csv_is_a_formula(fleet: list[tuple[DeviceDraft, list[TargetDraft]]]) -> None:
+    """A spreadsheet would calculate it, and could send the result away."""
+    text = io.StringIO(newline="")
+    inventory_files.write(text, "csv", fleet)
+    cells = itertools.chain.from_iterable(csv.reader(io.StringIO(text.getvalue())))
+    assert [cell for cell in cells if cell.lstrip(" ").startswith(("=", "+", "-", "@"))] == []
 
 
 CSV_HEAD = "name,address,collector,interval\n"
