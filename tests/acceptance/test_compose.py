@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import yaml
 
 from poller.cli.up.listen_ports import free_port
@@ -25,10 +26,12 @@ from poller.domain.failures.outcome import Result
 from poller.sim import fleet
 from poller.sim.sim_process import simulated
 from tests.acceptance.programs import environment, eventually
-from tests.conftest import missing
+from tests.conftest import _postgres_binaries, missing
 
 ROOT = Path(__file__).parents[2]
 OURS = ("migrate", "beat", "worker", "web", "flower")
+#: Services that run once and end.
+ONCE = ("migrate", "roles")
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -63,10 +66,10 @@ def test_every_service_is_watched_unprivileged_and_free_of_secrets(compose: dict
     files outside image and repository.
     """
     services = compose["services"]
-    assert set(services) == {"postgres", "valkey", "traps", *OURS}
-    for name in (*OURS, "traps"):
+    assert set(services) == {"postgres", "valkey", "roles", "traps", *OURS}
+    for name in (*OURS, "roles", "traps"):
         assert services[name]["cap_drop"] == ["ALL"]
-        assert name == "migrate" or "healthcheck" in services[name]
+        assert name in ONCE or "healthcheck" in services[name]
         assert name == "traps" or all(
             port.startswith("127.0.0.1:") for port in services[name].get("ports", [])
         )
@@ -83,6 +86,29 @@ def test_every_service_is_watched_unprivileged_and_free_of_secrets(compose: dict
         ["git", "check-ignore", "deploy/secrets/secret_key"], cwd=ROOT, capture_output=True
     )
     assert tracked.returncode == 0
+
+
+def test_each_service_has_the_secrets_it_uses_and_no_others(compose: dict[str, Any]) -> None:
+    """The vault is opened by workers and the trap listener; only migrate owns the tables."""
+    services = compose["services"]
+    having = {
+        secret: {name for name in services if secret in services[name].get("secrets", [])}
+        for secret in compose["secrets"]
+    }
+    assert having == {
+        "postgres_password": {"postgres", "roles"},
+        "app_password": {"roles"},
+        "owner_database_url": {"migrate"},
+        "app_database_url": {"beat", "worker", "web", "traps"},
+        "valkey.conf": {"valkey"},
+        "redis_url": {"beat", "worker", "web", "traps", "flower"},
+        "secret_key": {"worker", "traps"},
+        "flower_basic_auth": {"flower"},
+    }
+    for service in services.values():
+        for value in service.get("environment", {}).values():
+            name = str(value).removeprefix("/run/secrets/")
+            assert name == value or name in service["secrets"], value
 
 
 def test_make_secrets_keeps_existing_files_in_a_private_directory(secrets: Path) -> None:
@@ -102,6 +128,7 @@ class Cluster:
         self.services = compose["services"]
         self.secrets = secrets
         self.home = home
+        self.server = sa.make_url((secrets / "owner_database_url").read_text())
         self.ports = {"8080": str(free_port()), "5555": str(free_port())}
         self.processes: list[subprocess.Popen[bytes]] = []
 
@@ -118,13 +145,22 @@ class Cluster:
             name: self.ports.get(value, value).replace("0.0.0.0", "127.0.0.1")
             for name, value in given.items()
         }
-        tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        if service == "roles":
+            given |= {
+                "PGHOST": self.server.host or "",
+                "PGPORT": str(self.server.port),
+                "PGUSER": self.server.username or "",
+                "PGDATABASE": self.server.database or "",
+                "ROLES": str(ROOT / "deploy" / "roles.sql"),
+            }
+        tools = f"{Path(sys.executable).parent}:{_postgres_binaries()}:{os.environ['PATH']}"
         return environment(self.home, PATH=tools, **given)
 
     def start(self, service: str) -> subprocess.Popen[bytes]:
         log = (self.home.parent / f"{service}{len(self.processes)}.log").open("wb")
+        command = [word.replace("$$", "$") for word in self.services[service]["command"]]
         process = subprocess.Popen(
-            self.services[service]["command"],
+            command,
             env=self.env(service),
             cwd=self.home.parent,
             stdout=log,
@@ -169,10 +205,15 @@ def cluster(
     valkey_url: str,
     redis_client: Any,
 ) -> Iterator[Cluster]:
-    (secrets / "database_url").unlink()
-    (secrets / "redis_url").unlink()
-    (secrets / "database_url").write_text(fresh_postgres_url)
-    (secrets / "redis_url").write_text(valkey_url)
+    app_url = sa.make_url(fresh_postgres_url).set(username="poller_app")
+    urls = {
+        "owner_database_url": fresh_postgres_url,
+        "app_database_url": app_url.render_as_string(hide_password=False),
+        "redis_url": valkey_url,
+    }
+    for name, url in urls.items():
+        (secrets / name).unlink()
+        (secrets / name).write_text(url)
     made = Cluster(compose, secrets, tmp_path / "home")
     yield made
     made.stop()
@@ -184,9 +225,10 @@ def test_the_commands_of_the_file_make_a_cluster_that_polls(
     """The commands migrate once and start two beats with one leader, workers, page and Flower;
     devices are then polled.
     """
-    migrate = cluster.start("migrate")
-    assert migrate.wait(timeout=60) == 0
-    engine = sql.create((cluster.secrets / "database_url").read_text())
+    for once in ONCE:
+        assert cluster.start(once).wait(timeout=60) == 0
+    engine = sql.create((cluster.secrets / "app_database_url").read_text())
+    _assert_the_role_owns_no_table(engine)
     today_ms = time.time_ns() // 1_000_000
     days = [1_000, *range(today_ms - 8 * 86_400_000, today_ms, 86_400_000)]  # 1970, and a week
     run_ledger.write(engine, [run_ledger.Run(1, day_ms, Result.OK) for day_ms in days])
@@ -217,6 +259,20 @@ def test_the_commands_of_the_file_make_a_cluster_that_polls(
         )
         _assert_page_and_flower(cluster)
         _assert_a_standby_takes_over(cluster, beats)
+
+
+def _assert_the_role_owns_no_table(engine: sa.Engine) -> None:
+    for statement in (
+        "CREATE TABLE more (id int)",
+        "ALTER TABLE credentials ADD COLUMN more int",
+        "TRUNCATE runs",
+        "DELETE FROM alembic_version",
+    ):
+        with (
+            pytest.raises(sa.exc.ProgrammingError, match=r"permission denied|must be owner"),
+            engine.begin() as conn,
+        ):
+            conn.execute(sa.text(statement))
 
 
 def _assert_page_and_flower(cluster: Cluster) -> None:
