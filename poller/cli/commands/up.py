@@ -299,6 +299,8 @@ class LocalCluster:
         except (BrokenPipeError, SystemExit):  # Rich turns the first into the second
             self.reader_gone = True
             self.stopping.set()
+        except OSError:
+            return  # the output is a file on a disk that is full: there is no place to say so
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         """Stop at the first signal; later signals change nothing."""

@@ -200,6 +200,8 @@ class WorkerProcesses:
         except (BrokenPipeError, SystemExit):  # Rich turns the first into the second
             self._reader_gone = True
             self._stopping.set()
+        except OSError:
+            return  # the output is a file on a disk that is full: there is no place to say so
 
 
 def _as_json(role: str, text: str) -> str:

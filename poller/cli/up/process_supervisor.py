@@ -7,7 +7,6 @@ Only the main thread starts children: the kernel ties a child's parent-death sig
 from __future__ import annotations
 
 import ctypes
-import logging.handlers
 import os
 import signal
 import subprocess
@@ -17,11 +16,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
 from poller.cli.up.cpu_time import CpuTime
+from poller.cli.up.role_logs import RoleLog, RoleLogs
 from poller.domain.failures import backoff
 
 _PR_SET_PDEATHSIG = 1
@@ -30,8 +29,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 PrintLine = Callable[[str, str], None]  # role name, text
 RoleFilter = Callable[[str], bool]  # by role name
 
-LOG_BYTES = 10_000_000
-LOG_FILES = 3
 #: Lines of output that are kept, for the reason why a process ended.
 LAST_LINES = 20
 #: A child that ran this long restarts without a pause from earlier failures.
@@ -62,18 +59,10 @@ class Role:
     memory_bytes: int = 0  # above this the process is stopped and replaced; 0 is no limit
 
 
-class PrivateLogFile(logging.handlers.RotatingFileHandler):
-    """A rotating log file that only its owner reads, whatever the umask."""
-
-    def _open(self) -> TextIOWrapper:
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        return open(descriptor, "a", encoding=self.encoding, errors=self.errors)
-
-
 class Child:
     """One role with its current process."""
 
-    def __init__(self, role: Role, log: logging.Handler | None, print_line: PrintLine) -> None:
+    def __init__(self, role: Role, log: RoleLog | None, print_line: PrintLine) -> None:
         self.role = role
         self.process: subprocess.Popen[str] | None = None
         self.failures = 0
@@ -179,8 +168,7 @@ class Child:
 
             last_lines.append(text)
             if self._log is not None:
-                message = {"msg": text.replace("%", "%%"), "args": None}
-                self._log.emit(logging.makeLogRecord(message))
+                self._log.write_line(text)
             if not self.role.quiet:
                 self._print_line(self.role.name, text)
 
@@ -194,17 +182,14 @@ class Supervisor:
     def __init__(self, logs: Path | None, print_line: PrintLine, patience_s: float = 0.0) -> None:
         """Start with no role. `logs` is the folder of the roles' log files, if there is one."""
         self.children: list[Child] = []
-        self._logs = logs
+        self._logs = RoleLogs(logs, self._note) if logs is not None else None
         self._print_line = print_line
         self._patience_s = patience_s
         self._check_memory_mono = 0.0
 
-        if logs is not None:
-            logs.mkdir(mode=0o700, parents=True, exist_ok=True)
-
     def add(self, role: Role) -> Child:
         """Start a role and keep it running."""
-        log = self._log_file(role.name)
+        log = self._logs.open(role.name) if self._logs is not None else None
         child = Child(role, log, self._print_line)
         self.children.append(child)
         child.start()
@@ -342,17 +327,6 @@ class Supervisor:
 
     def _note(self, text: str) -> None:
         self._print_line("poller", text)
-
-    def _log_file(self, name: str) -> logging.Handler | None:
-        """A rotating log file for the role, or None without a log folder."""
-        if self._logs is None:
-            return None
-
-        handler = PrivateLogFile(
-            self._logs / f"{name}.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
-        )
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        return handler
 
 
 def _reason(code: int) -> str:

@@ -15,6 +15,7 @@ import pytest
 
 from poller.cli.up import process_supervisor, role_commands
 from poller.cli.up.process_supervisor import Child, Role, Supervisor
+from poller.cli.up.role_logs import PrivateLogFile
 
 MIB = 2**20
 #: Stops on SIGTERM.
@@ -234,7 +235,7 @@ def test_log_files_and_files_of_children_are_private(tmp_path: Path, umask: int)
         child = supervisor.add(Role("kid", [sys.executable, "-c", code]))
         assert child.process is not None
         child.process.wait(20)
-        log = process_supervisor.PrivateLogFile(
+        log = PrivateLogFile(
             tmp_path / "logs" / "big.log", maxBytes=10, backupCount=1, encoding="utf-8"
         )
         for text in ("0123456789", "0123456789"):
