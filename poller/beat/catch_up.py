@@ -65,6 +65,7 @@ class CatchUp:
         for queue in queues:
             if not self._is_few(queue, now_ms, unless_at_most):
                 moved += self._spread_queue(queue, now_ms)
+            self._leader.made_progress()
         if moved:
             within_s = slots.RESUME_WITHIN_MS // 1000
             log.info("fleet_resumed", targets=moved, within_s=within_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,21 @@ PIPELINE_SIZE = 500
 
 
 class Dispatcher:
-    """The leader's claims. A claim that was not published is published by the next `dispatch`."""
+    """The leader's claims. A claim that was not published is published by the next `dispatch`.
 
-    def __init__(self, board: Board, settings: Settings, affinity: SessionAffinity) -> None:
+    `progress` is called after each round trip.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        settings: Settings,
+        affinity: SessionAffinity,
+        progress: Callable[[], None] = lambda: None,
+    ) -> None:
         self._board = board
         self._affinity = affinity
+        self._progress = progress
         self._published = ""  # token of the last claim that reached the broker
         lease_s = settings.queue_wait_s + settings.lease_margin_s
         self._limits = ClaimLimits(
@@ -53,6 +63,7 @@ class Dispatcher:
         token = f"{epoch}.{now_ms:x}.{secrets.token_hex(5)}"
         remaining = self._affinity.remaining(capacities)
         claim = self._board.claim(leader, token, self._published, remaining, self._limits, now_ms)
+        self._progress()
         if claim.token:
             self._publish(claim, producer)
             self._published = claim.token
@@ -66,6 +77,7 @@ class Dispatcher:
                 for queue, batch in self._affinity.batches(part.queue, part.ids, size):
                     ids = [int(target_id) for target_id in batch]
                     _send(claim.token, queue, priority, ids, producer)
+                    self._progress()  # the first message to a queue declares it
 
 
 def _send(token: str, queue: str, priority: int, ids: list[int], producer: Any) -> None:

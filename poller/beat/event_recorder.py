@@ -23,7 +23,7 @@ log = logs.get(__name__)
 #: Entries copied to SQL at a time.
 PAGE = 1_000
 #: How long one read of the stream waits for new entries; less than the client's time-out.
-WAIT_MS = 500
+WAIT_MS = 300
 RETRY_S = 2.0
 #: Events of this beat that may wait for Redis. A beat makes a handful an hour.
 MAX_WAITING = 1_000

@@ -41,6 +41,7 @@ class Leader:
         self._announced = False  # a LEADERSHIP_TAKEN event has no counterpart yet
         self._leads_until_mono = 0.0
         self._progress_mono = time.monotonic()
+        self._has_failed = False  # the last tick failed
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=self._renew_until_stopped, name="leader-renewal", daemon=True
@@ -65,8 +66,26 @@ class Leader:
         self._thread.start()
 
     def made_progress(self) -> None:
-        """Allow the renewal to go on: a tick, or a page of a long one, is complete."""
+        """Allow the renewal to go on: a step of a tick is complete, most often one round trip.
+
+        After a tick that failed only a whole tick counts: its first steps may always succeed.
+        """
+        if not self._has_failed:
+            self._progress_mono = time.monotonic()
+
+    def completed_tick(self) -> None:
+        """Allow the renewal to go on, also after ticks that failed."""
+        self._has_failed = False
         self._progress_mono = time.monotonic()
+
+    def failed_tick(self) -> None:
+        """Let only a whole tick count as progress from now on."""
+        self._has_failed = True
+
+    def allow(self, seconds: float) -> None:
+        """Let the next step take this long: a library makes many round trips in it."""
+        if not self._has_failed:
+            self._progress_mono = time.monotonic() + seconds
 
     def try_to_lead(self) -> bool:
         """Take or keep the lock. Returns whether this process leads. Raises StoreUnavailable."""
@@ -80,7 +99,7 @@ class Leader:
             self.step_down("the lock ran out")
             self._start_term(epoch)
         self._extend(requested_mono)
-        self.made_progress()
+        self.completed_tick()
         return True
 
     def stand_by(self, now_ms: int) -> None:

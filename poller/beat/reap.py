@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result
 from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.state.board.board_values import Reaped
+from poller.state.board.housekeeping import PAGE
 from poller.state.board.moves import Board
 
 log = logs.get(__name__)
 
-#: Targets reaped in one call.
-PAGE = 1000
-
 
 def reap(board: Board, leader: str, now_ms: int) -> list[Run]:
     """Reap all lost leases. Returns the lost runs, to be closed in the ledger."""
-    reaped: list[Reaped] = []
-    while True:
+    return reap_rest(board, leader, board.reap(leader, PAGE, now_ms), now_ms)
+
+
+def reap_rest(board: Board, leader: str, first: Sequence[Reaped], now_ms: int) -> list[Run]:
+    """Reap the lost leases after the first page. Returns the lost runs of all pages."""
+    reaped = list(first)
+    page = first
+    while len(page) == PAGE:
         page = board.reap(leader, PAGE, now_ms)
         reaped += page
-        if len(page) < PAGE:
-            break
 
     if reaped:
         log.warning("leases_lost", count=len(reaped), targets=[item.id for item in reaped[:10]])

@@ -10,6 +10,7 @@ import gc
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import redis
@@ -20,7 +21,7 @@ from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 from poller import bootstrap, errors, wakeups
 from poller.beat import reap, sql_thread
 from poller.beat.catch_up import CatchUp
-from poller.beat.clock_steps import ClockSteps
+from poller.beat.clock_steps import STEP_MS, ClockSteps
 from poller.beat.dispatch import Dispatcher
 from poller.beat.event_recorder import EventRecorder
 from poller.beat.leadership import Leader
@@ -28,12 +29,15 @@ from poller.beat.session_affinity import SessionAffinity, SessionHosts
 from poller.beat.site_outages import SiteOutages
 from poller.beat.sql_thread import SqlThread
 from poller.beat.worker_watch import WorkerWatch
+from poller.domain.record.overview import Worker
 from poller.domain.scheduling import capacity
 from poller.observability import logs
 from poller.state.board import wrong_types
-from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_values import NotLeader
+from poller.state.board.housekeeping import Housekeeping
 from poller.state.cluster import worker_registry
+from poller.state.cluster.round_survey import Survey, Surveyor
+from poller.state.publish_errors import broker_errors
 
 log = logs.get(__name__)
 
@@ -45,6 +49,8 @@ STANDBY_S = 0.25
 HOUSEKEEPING_S = 1.0
 #: Pause before RedBeat's entries are read again after an error.
 ENTRIES_RETRY_S = 5.0
+#: RedBeat and kombu make up to sixteen round trips in one step, which may take this long.
+LIBRARY_STEP_S = 15.0
 #: The longest wait for Redis at the end. A lock that was not given back runs out by itself.
 CLOSE_S = 2.5
 #: Failures of Redis and the broker: the next tick tries again.
@@ -64,7 +70,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._services = services
         self._settings = settings
         self._board = services.board
-        self._maintenance = BoardMaintenance(services.board)
+        self._surveyor = Surveyor(services.board, app.redbeat_conf.schedule_key)
         self._stopping = threading.Event()
         self._wakeup = threading.Event()
         self._closed = False
@@ -80,7 +86,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._sql = SqlThread(services, self._leader, hosts, self._events, self._stopping)
         self._sites = SiteOutages(services, self._leader, self._stopping, self._events)
         self._affinity = SessionAffinity(services, hosts)
-        self._dispatcher = Dispatcher(services.board, settings, self._affinity)
+        self._dispatcher = Dispatcher(
+            services.board, settings, self._affinity, self._leader.made_progress
+        )
         self._catch_up = CatchUp(services.board, self._leader, settings)
         self._worker_watch = WorkerWatch(services)
 
@@ -88,6 +96,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._step_ms = 0  # step of the clock that is not dealt with yet
         self._term = 0  # the leader's term that `_take_over` prepared
         self._capacities: dict[str, int] = {}  # of the last tick
+        self._is_connected = False  # the producer has been connected once
         self._housekeeping_mono = 0.0
         self._entries_mono = 0.0
         self._dispatched_mono = 0.0
@@ -119,10 +128,12 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             pause_s = 0.0
         except STORE_FAILURES as error:
             log.error("tick_failed", error=str(error), kind=type(error).__name__)
+            self._leader.failed_tick()
             self._repair_wrong_type(error)
             pause_s = STANDBY_S
         except Exception:  # door: Celery's loop, which ends the process at an exception
             log.exception("tick_broke")
+            self._leader.failed_tick()
             pause_s = self._settings.tick_s
 
         if pause_s > 0 and not self._stopping.is_set():
@@ -133,28 +144,52 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def _lead_or_stand_by(self) -> float:
         """Returns the pause until the next tick, in seconds."""
         leads = self._leader.leads or self._leader.try_to_lead()
-        now_ms = self._board.now_ms()
         started_mono = time.monotonic()
-        self._step_ms += self._clock.check(now_ms, started_mono)
         if not leads:
+            now_ms = self._board.now_ms()
+            self._step_ms += self._clock.check(now_ms, time.monotonic())
             self._leader.stand_by(now_ms)
+            self._connect_producer()
             return STANDBY_S
 
-        pause_s = self._lead_once(now_ms)
+        pause_s = self._lead_once()
         elapsed_s = time.monotonic() - started_mono
         return max(0.0, pause_s - elapsed_s)
 
-    def _lead_once(self, now_ms: int) -> float:
-        """The work of a leader in one tick. Returns the time until the next one, in seconds."""
+    def _lead_once(self) -> float:
+        """The work of a leader in one tick. Returns the time until the next one, in seconds.
+
+        A usual tick makes three round trips: survey with housekeeping, claim, publication.
+        """
+        survey = self._survey()
         if self._term != self._leader.terms:
-            self._take_over(now_ms)
+            self._take_over(survey.now_ms)
         if self._step_ms:
-            self._follow_clock_step(now_ms)
-        self._do_housekeeping(now_ms)
-        self._run_due_entries()
-        pause_s = self._dispatch_due()
-        self._leader.made_progress()
+            self._follow_clock_step(survey.now_ms)
+        self._follow_workers(survey)
+        self._run_due_entries(survey.entry_s)
+        pause_s = self._dispatch_due(survey.workers)
+        self._leader.completed_tick()
         return pause_s
+
+    def _survey(self) -> Survey:
+        """Read all that a tick needs. Once a second also: lost leases, dead letters due for a
+        retry, queues. A new leader first prepares its term.
+        """
+        now_mono = time.monotonic()
+        housekeeping = None
+        if now_mono >= self._housekeeping_mono and self._term == self._leader.terms:
+            self._housekeeping_mono = now_mono + HOUSEKEEPING_S
+            believed_ms = self._clock.now_ms(now_mono)
+            housekeeping = Housekeeping(
+                self._board.scripts, self._leader.token, believed_ms, STEP_MS
+            )
+
+        survey = self._surveyor.survey(self._affinity.queues_to_survey(), housekeeping)
+        self._leader.made_progress()
+        self._step_ms += self._clock.check(survey.now_ms, survey.read_mono)
+        self._affinity.use_survey(survey.depths)
+        return survey
 
     def _take_over(self, now_ms: int) -> None:
         """Start a term: drop cached state, catch up after downtime, write RedBeat's entries."""
@@ -165,10 +200,14 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         event = self._catch_up.after_takeover(now_ms)
         if event:
             self._events.record(event)
+        self._leader.allow(LIBRARY_STEP_S)
+        self._connect_producer()
+        self._leader.allow(LIBRARY_STEP_S)
         try:
             super().setup_schedule()
         except Exception:  # door: RedBeat's entries, which another program may have damaged
             log.exception("entries_not_set_up")
+        self._leader.made_progress()
         self._term = self._leader.terms
 
     def _follow_clock_step(self, now_ms: int) -> None:
@@ -180,34 +219,52 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         unsure_s = worker_registry.ALL_HEARTBEATS_RENEWED_S
         self._workers_unsure_until_mono = time.monotonic() + unsure_s
 
-    def _do_housekeeping(self, now_ms: int) -> None:
-        """Once a second: lost leases, dead letters due for a retry, queues, workers."""
-        now_mono = time.monotonic()
-        if now_mono < self._housekeeping_mono:
+    def _connect_producer(self) -> None:
+        """Connect to the broker before the first batch: it takes sixteen round trips."""
+        if self._is_connected:
             return
-        self._housekeeping_mono = now_mono + HOUSEKEEPING_S
+        try:
+            with broker_errors(), self.producer.channel.conn_or_acquire() as client:
+                client.ping()
+            self._is_connected = True
+        except errors.PollerError as error:
+            log.warning("broker_not_connected", error=str(error))
 
-        leader = self._leader.token
-        lost_runs = reap.reap(self._board, leader, now_ms)
+    def _follow_workers(self, survey: Survey) -> None:
+        """After the housekeeping: lost runs and queues, and workers that came and went."""
+        kept = survey.kept
+        if kept is None:
+            return
+        now_ms = survey.now_ms
+        lost_runs = reap.reap_rest(self._board, self._leader.token, kept.reaped, now_ms)
         self._sql.close_lost(lost_runs)
-        self._board.unpark(leader, now_ms)
-        sql_thread.update_queues(self._maintenance, leader)
-        if self._board.version() is None:  # Redis was emptied
+        if kept.failure:
+            raise kept.failure
+        sql_thread.log_queues(kept.queues)
+        if survey.is_empty:  # Redis was emptied
             self._sql.run_soon()
             self._affinity.forget()
 
-        if now_mono >= self._workers_unsure_until_mono:
-            for event in self._worker_watch.check(now_ms):
+        if time.monotonic() >= self._workers_unsure_until_mono:
+            workers = worker_registry.not_superseded(survey.workers)
+            for event in self._worker_watch.check(workers, now_ms):
                 self._events.record(event)
-        forgotten = worker_registry.forget_lost(self._services.redis, self._services.keys, now_ms)
+        forgotten = worker_registry.forget_lost(
+            self._services.redis, self._services.keys, survey.workers, now_ms
+        )
         if forgotten:
             log.warning("lost_workers_forgotten", names=forgotten)
 
-    def _run_due_entries(self) -> None:
-        """Run RedBeat's due entries (jobs). A damaged entry must not stop the polling."""
+    def _run_due_entries(self, entry_s: float | None) -> None:
+        """Run RedBeat's due entries (jobs). A damaged entry must not stop the polling.
+
+        `entry_s` is the instant of the first one by this host's clock, which RedBeat uses.
+        """
         now_mono = time.monotonic()
-        if now_mono < self._entries_mono:
+        is_due = entry_s is not None and entry_s <= time.time() + self._settings.tick_s
+        if not is_due or now_mono < self._entries_mono:
             return
+        self._leader.allow(LIBRARY_STEP_S)
         try:
             pause_s = float(super().tick())
         except STORE_FAILURES:
@@ -215,16 +272,17 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         except Exception:  # door: RedBeat's entries, which another program may have damaged
             log.exception("entries_broke")
             pause_s = ENTRIES_RETRY_S
+        self._leader.made_progress()
         self._entries_mono = now_mono + pause_s
 
-    def _dispatch_due(self) -> float:
+    def _dispatch_due(self, workers: Sequence[Worker]) -> float:
         """Claim and publish until no target is due, the queues are full, or beat stops.
 
         Returns the time until the next tick, in seconds; a large fleet has shorter ticks.
         """
         started_mono = time.monotonic()
         now_ms = self._clock.now_ms(started_mono)
-        capacities = self._queue_capacities(now_ms)
+        capacities = self._queue_capacities(workers, now_ms)
         targets = 0
         while capacities and self._leader.leads and not self._stopping.is_set():
             claim = self._dispatcher.dispatch(
@@ -242,16 +300,17 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._settings.tick_s, targets_per_s, len(capacities), self._settings.batch_size
         )
 
-    def _queue_capacities(self, now_ms: int) -> dict[str, int]:
+    def _queue_capacities(self, workers: Sequence[Worker], now_ms: int) -> dict[str, int]:
         """How many batches may wait in each queue that a living worker serves."""
-        workers = worker_registry.living(self._services.redis, self._services.keys, now_ms)
-        needs_addresses = self._affinity.refresh(workers, now_ms)
+        registered = worker_registry.not_superseded(workers)
+        living = [worker for worker in registered if worker_registry.is_alive(worker, now_ms)]
+        needs_addresses = self._affinity.refresh(living, now_ms)
         if needs_addresses:
             self._sql.run_soon()
-        batch_sizes = capacity.batch_sizes(workers, self._settings.batch_size)
+        batch_sizes = capacity.batch_sizes(living, self._settings.batch_size)
         self._dispatcher.set_batch_sizes(batch_sizes)
 
-        capacities = capacity.batch_limits(workers, self._settings.max_queue)
+        capacities = capacity.batch_limits(living, self._settings.max_queue)
         if time.monotonic() < self._workers_unsure_until_mono:
             capacities = {**self._capacities, **capacities}
         newly_served = capacities.keys() - self._capacities.keys()

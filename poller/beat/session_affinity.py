@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy.engine import Engine
 
@@ -90,12 +90,29 @@ class SessionAffinity:
         self._assignments: dict[str, dict[str, str]] = {}
         self._slots: dict[str, int] = {}
         self._depths: dict[str, int] = {}
+        #: What the survey of this round read and stored already.
+        self._surveyed_depths: Mapping[str, int] = {}
+        self._surveyed_names: frozenset[str] = frozenset()
         self._own_queues: set[str] | None = None  # None: not read from Redis yet
         self._unserved_since_mono: dict[str, float] = {}
 
     def forget(self) -> None:
         """Start a new term: another leader may have published to other queues."""
         self._own_queues = None
+
+    def queues_to_survey(self) -> list[str]:
+        """The queues of single workers that the next round needs, as far as they are known."""
+        names = set(self._own_queues or ())
+        for queue, workers in self._session_workers.items():
+            names.update(affinity.own_queue(queue, worker) for worker in workers)
+        return sorted(names)
+
+    def use_survey(self, depths: Mapping[str, int]) -> None:
+        """Start a round: the survey read these depths, and stored the names of these queues."""
+        self._surveyed_depths = depths
+        self._surveyed_names = frozenset(depths)
+        if self._own_queues is not None:
+            self._own_queues.update(depths)
 
     def refresh(self, living: Sequence[Worker], now_ms: int) -> bool:
         """Update the living workers. Returns whether the cache of addresses needs a refresh.
@@ -132,7 +149,8 @@ class SessionAffinity:
             for queue in capacities
         }
         all_own_queues = [name for names in own_queues.values() for name in names]
-        self._depths = worker_queues.depths(self._redis, all_own_queues)
+        self._depths = self._read_depths(all_own_queues)
+        self._surveyed_depths = {}  # the next claim of this round reads them again
 
         remaining = {}
         for queue, capacity in capacities.items():
@@ -184,7 +202,7 @@ class SessionAffinity:
         now_mono = time.monotonic()
         since = {name: self._unserved_since_mono.get(name, now_mono) for name in unserved}
         self._unserved_since_mono = since
-        for name, depth in worker_queues.depths(self._redis, unserved).items():
+        for name, depth in self._read_depths(unserved).items():
             if depth:
                 moved = worker_queues.hand_over(self._redis, name, affinity.shared_queue(name))
                 log.info("batches_handed_over", queue=name, batches=moved)
@@ -208,9 +226,16 @@ class SessionAffinity:
 
     def _register(self, own_queues: set[str]) -> None:
         """Store the names before each publish: Redis may have been emptied since the last one."""
-        if own_queues:
-            worker_queues.add_own(self._redis, self._keys, own_queues)
-            self._load_own_queues().update(own_queues)
+        unknown = own_queues - self._surveyed_names
+        if unknown:
+            worker_queues.add_own(self._redis, self._keys, unknown)
+        self._load_own_queues().update(own_queues)
+
+    def _read_depths(self, names: Iterable[str]) -> dict[str, int]:
+        """The depths that the survey did not read are read now."""
+        depths = {name: self._surveyed_depths.get(name, -1) for name in names}
+        missing = [name for name, depth in depths.items() if depth < 0]
+        return depths | worker_queues.depths(self._redis, missing)
 
     def _load_own_queues(self) -> set[str]:
         if self._own_queues is None:

@@ -21,7 +21,7 @@ from poller.domain.record.run import Run
 from poller.event_publisher import EventLog
 from poller.observability import logs
 from poller.state.board.board_maintenance import BoardMaintenance
-from poller.state.board.board_values import NotLeader
+from poller.state.board.board_values import NotLeader, QueueChanges
 
 log = logs.get(__name__)
 
@@ -135,6 +135,10 @@ class SqlThread:
 
 def update_queues(maintenance: BoardMaintenance, leader: str) -> None:
     """Update the list of queues, which wakes the workers. Raises StoreError, NotLeader."""
-    changes = maintenance.update_queues(leader)
+    log_queues(maintenance.update_queues(leader))
+
+
+def log_queues(changes: QueueChanges) -> None:
+    """Log queues that came and went."""
     if changes.came or changes.went:
         log.info("domains_changed", came=changes.came, went=changes.went)

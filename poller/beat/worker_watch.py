@@ -26,15 +26,14 @@ class WorkerWatch:
         """Start a new term: another leader may have changed the list in Redis."""
         self._present = None
 
-    def check(self, now_ms: int) -> list[Event]:
-        """The events since the last check.
+    def check(self, workers: Sequence[Worker], now_ms: int) -> list[Event]:
+        """The events since the last check; `workers` are all registered ones.
 
         Raises StoreUnavailable; the next check then returns the events.
         """
         before = self._present
         if before is None:
             before = worker_registry.attending(self._redis, self._keys)
-        workers = worker_registry.registered(self._redis, self._keys)
         present = {}
         for worker in workers:
             if worker_registry.is_alive(worker, now_ms):

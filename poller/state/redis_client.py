@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
 
 import redis
 
@@ -32,11 +34,28 @@ def connect(url: str, timeout_s: float = SOCKET_TIMEOUT_S, retries: int = 2) -> 
             socket_connect_timeout=timeout_s,
             socket_keepalive=True,
             retry=CallBudget(retries, TRIES_WITHIN * timeout_s),
+            **_short_greeting(),
         )
     except ValueError as error:
         raise errors.InvalidSetting(
             f"redis_url: {error}", hint="write redis://host:port/0"
         ) from None
+
+
+def _short_greeting() -> dict[str, Any]:
+    """Options that spare three round trips of each new connection, where this redis-py has them.
+
+    It would tell the server its own name and version, and ask for notices that Valkey and Redis do
+    not send.
+    """
+    options: dict[str, Any] = {}
+    if find_spec("redis.driver_info"):
+        options["driver_info"] = None
+    if find_spec("redis.maint_notifications"):
+        from redis.maint_notifications import MaintNotificationsConfig
+
+        options["maint_notifications_config"] = MaintNotificationsConfig(enabled=False)
+    return options
 
 
 def where(client: redis.Redis) -> str:

@@ -251,22 +251,26 @@ def test_a_lock_that_ran_out_makes_one_event(services: Services) -> None:
 
 def test_the_next_leader_continues_the_list_of_present_workers(services: Services) -> None:
     """A change of leader makes no event of a worker, and loses none."""
+
+    def check(watch: WorkerWatch, now_ms: int) -> list[Event]:
+        return watch.check(worker_registry.registered(services.redis, services.keys), now_ms)
+
     for name in ("stays", "leaves", "dies"):
         seen_ms = worker_registry.announce(
             services.redis, services.keys, Worker(name, 0, 1, 0, 0, 0)
         )
-    events = WorkerWatch(services).check(seen_ms)
+    events = check(WorkerWatch(services), seen_ms)
     assert [event.kind for event in events] == [Kind.WORKER_JOINED] * 3
     worker_registry.leave(services.redis, services.keys, "leaves")
     next_one = WorkerWatch(services)
-    events = next_one.check(seen_ms)
+    events = check(next_one, seen_ms)
     assert [event.message for event in events] == ["leaves stopped and left"]
     later_ms = seen_ms + worker_registry.DEAD_AFTER_MS
     staying = dataclasses.asdict(Worker("stays", later_ms, 1, 0, 0, 0))
     services.redis.hset(services.keys.workers, "stays", json.dumps(staying))
-    events = next_one.check(later_ms)
+    events = check(next_one, later_ms)
     assert [event.message for event in events] == ["dies sent no heartbeat for 10 s"]
-    assert next_one.check(later_ms) == []
+    assert check(next_one, later_ms) == []
 
 
 def test_events_of_a_beat_without_redis_are_published_later(

@@ -111,9 +111,10 @@ def test_a_worker_that_left_or_has_been_dead_for_long_is_forgotten(
         worker_registry.living(redis_client, KEYS, seen_ms + worker_registry.DEAD_AFTER_MS + 1)
         == []
     )
-    assert worker_registry.forget_lost(redis_client, KEYS, seen_ms + 1_000) == []
+    entries = worker_registry.registered(redis_client, KEYS)
+    assert worker_registry.forget_lost(redis_client, KEYS, entries, seen_ms + 1_000) == []
     assert worker_registry.forget_lost(
-        redis_client, KEYS, seen_ms + worker_registry.FORGET_AFTER_MS + 1
+        redis_client, KEYS, entries, seen_ms + worker_registry.FORGET_AFTER_MS + 1
     ) == ["one"]
     assert worker_registry.registered(redis_client, KEYS) == []
 

@@ -7,7 +7,9 @@ from importlib.resources import files
 from typing import Any
 
 from redis import Redis
+from redis.client import Pipeline
 from redis.commands.core import Script
+from redis.exceptions import NoScriptError
 
 from poller.state.board.board_values import NotLeader
 from poller.state.keys import Keys
@@ -27,20 +29,41 @@ class Scripts:
 
     def run(self, name: str, arguments: Sequence[Any]) -> Any:
         """Run a script and return its reply. Raises StoreError."""
-        script = self._loaded.get(name)
-        if script is None:
-            script = self._loaded[name] = self._client.register_script(source(name))
-
+        script = self._script(name)
         with store_errors(self._client):
             return script(keys=self._keys, args=arguments)
 
     def run_as_leader(self, name: str, leader: str, arguments: Sequence[Any]) -> Any:
         """Run a script that checks the token of the leader. Raises StoreError, NotLeader."""
-        reply = self.run(name, [leader, *arguments])
-        if reply == _NOT_LEADER:
-            raise NotLeader
+        return _checked(self.run(name, [leader, *arguments]))
 
-        return reply
+    def add(self, pipe: Pipeline, name: str, arguments: Sequence[Any]) -> None:
+        """Add a script to commands that go to the server together."""
+        pipe.evalsha(self._script(name).sha, len(self._keys), *self._keys, *arguments)
+
+    def reply(self, name: str, arguments: Sequence[Any], reply: Any) -> Any:
+        """The reply to an added script that checks the token of the leader.
+
+        A server that does not know the script yet runs it now. Raises StoreError, NotLeader.
+        """
+        with store_errors(self._client):
+            if isinstance(reply, NoScriptError):
+                reply = self._client.eval(source(name), len(self._keys), *self._keys, *arguments)
+            if isinstance(reply, Exception):
+                raise reply
+        return _checked(reply)
+
+    def _script(self, name: str) -> Script:
+        script = self._loaded.get(name)
+        if script is None:
+            script = self._loaded[name] = self._client.register_script(source(name))
+        return script
+
+
+def _checked(reply: Any) -> Any:
+    if reply == _NOT_LEADER:
+        raise NotLeader
+    return reply
 
 
 def source(name: str) -> str:

@@ -227,24 +227,12 @@ class Board(BoardReader):
 
     def reap(self, leader: str, limit: int = 1000, now_ms: int | None = None) -> list[Reaped]:
         """Move targets whose lease ran out to due, at once."""
-        arguments = [_text(now_ms), limit]
-        _, *rows = self.scripts.run_as_leader("reap", leader, arguments)
-
-        reaped = []
-        for target_id, token, plan, attempts in batched(rows, 4):
-            target = Reaped(
-                id=int(target_id),
-                token=token,
-                plan_ms=int(plan or 0),
-                attempts=int(attempts),
-            )
-            reaped.append(target)
-
-        return reaped
+        reply = self.scripts.run_as_leader("reap", leader, [_text(now_ms), limit, ""])
+        return reaped(reply)
 
     def unpark(self, leader: str, now_ms: int, limit: int = 1000) -> int:
         """Move dead letters whose slow retry is due from parked to due. Returns how many."""
-        moved = self.scripts.run_as_leader("unpark", leader, [now_ms, limit])
+        moved = self.scripts.run_as_leader("unpark", leader, [now_ms, limit, ""])
         return int(moved)
 
     def withhold(self, leader: str, site: int, ids: Iterable[int]) -> int:
@@ -297,6 +285,22 @@ class Board(BoardReader):
         """Publish a reason to wake the leader. A lost message only costs time."""
         with store_errors(self.redis):
             self.redis.publish(self.keys.wake, reason)
+
+
+def reaped(reply: Sequence[Any]) -> list[Reaped]:
+    """The targets in the reply of the script `reap`."""
+    _, *rows = reply
+    targets = []
+    for target_id, token, plan, attempts in batched(rows, 4):
+        target = Reaped(
+            id=int(target_id),
+            token=token,
+            plan_ms=int(plan or 0),
+            attempts=int(attempts),
+        )
+        targets.append(target)
+
+    return targets
 
 
 def requeue_spread_ms(count: int) -> int:

@@ -53,19 +53,18 @@ def registered(client: Redis, keys: Keys) -> list[Worker]:
 
     Dead workers are among them, unless a restarted one supersedes them.
     """
-    workers = _entries(client, keys)
+    return not_superseded(_entries(client, keys))
+
+
+def not_superseded(workers: Sequence[Worker]) -> list[Worker]:
+    """Entries without those of killed workers that were started again."""
     superseded = _superseded(workers)
     return [worker for worker in workers if worker.key not in superseded]
 
 
 def living(client: Redis, keys: Keys, now_ms: int) -> list[Worker]:
     """Workers with a recent heartbeat, sorted by key. Raises StoreError."""
-    workers = []
-    for worker in registered(client, keys):
-        if is_alive(worker, now_ms):
-            workers.append(worker)
-
-    return workers
+    return [worker for worker in registered(client, keys) if is_alive(worker, now_ms)]
 
 
 def is_alive(worker: Worker, now_ms: int) -> bool:
@@ -73,12 +72,11 @@ def is_alive(worker: Worker, now_ms: int) -> bool:
     return abs(now_ms - worker.seen_ms) < DEAD_AFTER_MS
 
 
-def forget_lost(client: Redis, keys: Keys, now_ms: int) -> list[str]:
-    """Remove workers that have been dead for long, and superseded ones. Raises StoreError.
+def forget_lost(client: Redis, keys: Keys, workers: Sequence[Worker], now_ms: int) -> list[str]:
+    """Remove entries of workers that have been dead for long, and superseded ones.
 
-    Returns the names of the workers that have been dead for long.
+    Returns the names of the workers that have been dead for long. Raises StoreError.
     """
-    workers = _entries(client, keys)
     lost = [worker for worker in workers if abs(now_ms - worker.seen_ms) > FORGET_AFTER_MS]
     removed = {worker.key for worker in lost} | _superseded(workers)
     if removed:
@@ -116,8 +114,13 @@ def store_attending(
 
 def _entries(client: Redis, keys: Keys) -> list[Worker]:
     with store_errors(client):
-        rows = client.hgetall(keys.workers)
+        rows: Any = client.hgetall(keys.workers)
 
+    return parse_entries(rows)
+
+
+def parse_entries(rows: Mapping[str, str]) -> list[Worker]:
+    """All entries of the registry, sorted by key."""
     workers = []
     for text in rows.values():
         worker = _parse(str(text))

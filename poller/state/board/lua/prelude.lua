@@ -20,6 +20,12 @@ local function clock(now)
   return string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 end
 
+-- Whether the clock was set since the leader read it: the instant that it believes is now differs too much from the
+-- server's clock. '' stands for any difference.
+local function was_set(believed, difference)
+  return difference ~= '' and math.abs(clock('') - believed) > tonumber(difference)
+end
+
 -- Returns version, interval, timeout, queue as text; nil for a spec that is missing or damaged.
 local function parse_spec(spec)
   return string.match(spec or '', '^(%d+)|(%d+)|(%d+)|(.+)$')

@@ -1,0 +1,87 @@
+"""What the leader reads at the start of a round, in one round trip with its housekeeping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from poller.domain.batched import batched
+from poller.domain.record.overview import Worker
+from poller.state.board.board_reader import BoardReader
+from poller.state.board.housekeeping import Housekeeping, Kept
+from poller.state.cluster import worker_registry
+from poller.state.keys import ROUTINE_MARK
+from poller.state.redis_client import store_errors
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    now_ms: int  # the server's clock
+    read_mono: float  # the same instant by this process's monotonic clock, as well as it is known
+    is_empty: bool  # the board is new or was flushed
+    workers: Sequence[Worker]  # all entries of the registry
+    entry_s: float | None  # when RedBeat's next entry is due; None without entries
+    depths: Mapping[str, int]  # batches that wait in each queue that was asked for
+    kept: Kept | None  # what the housekeeping did
+
+
+class Surveyor:
+    """The leader's questions. `schedule_key` is RedBeat's sorted set of entries."""
+
+    def __init__(self, board: BoardReader, schedule_key: str) -> None:
+        self._board = board
+        self._schedule_key = schedule_key
+
+    def survey(self, own_queues: Sequence[str], housekeeping: Housekeeping | None) -> Survey:
+        """Ask about everything, and store the names of the own queues. Raises StoreError."""
+        client, keys = self._board.redis, self._board.keys
+        pipe = client.pipeline(transaction=False)
+        pipe.time()
+        pipe.hget(keys.board, "version")
+        pipe.hgetall(keys.workers)
+        pipe.zrange(self._schedule_key, 0, 0, withscores=True)
+        for queue in own_queues:
+            pipe.llen(queue)
+            pipe.llen(queue + ROUTINE_MARK)
+        if own_queues:
+            pipe.sadd(keys.own, *own_queues)
+        if housekeeping:
+            housekeeping.add_to(pipe)
+
+        sent_mono = time.monotonic()
+        with store_errors(client):
+            clock, version, workers, entries, *replies = pipe.execute(raise_on_error=False)
+            read_mono = time.monotonic()
+            lengths = replies[: 2 * len(own_queues)]
+            for reply in (clock, version, workers, *lengths):
+                if isinstance(reply, Exception):
+                    raise reply
+
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        self._board.clock.record(now_ms, sent_mono, read_mono)
+        kept = housekeeping.read(iter(replies[-3:])) if housekeeping else None
+        return Survey(
+            now_ms=now_ms,
+            read_mono=(sent_mono + read_mono) / 2,
+            is_empty=not (version and version.isdigit()),
+            workers=worker_registry.parse_entries(workers),
+            entry_s=_entry_s(entries),
+            depths=_depths(own_queues, lengths),
+            kept=kept,
+        )
+
+
+def _entry_s(entries: Any) -> float | None:
+    """The instant of the first entry; 0 if another program damaged the set: RedBeat reports it."""
+    if isinstance(entries, Exception):
+        return 0.0
+    return float(entries[0][1]) if entries else None
+
+
+def _depths(queues: Sequence[str], lengths: Sequence[int]) -> dict[str, int]:
+    depths = {}
+    for queue, (urgent, routine) in zip(queues, batched(lengths, 2), strict=True):
+        depths[queue] = urgent + routine
+    return depths
