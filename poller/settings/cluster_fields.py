@@ -40,6 +40,13 @@ class PlaceFields(BaseModel):
         "each cluster needs its own Redis database.",
     )
 
+    default_collector: str = Field(
+        "ping",
+        max_length=100,
+        description="Collector of a device that is added or imported without one, so that it is "
+        "polled at once. Empty: such a device has no target.",
+    )
+
     @field_validator("home", mode="after")
     @classmethod
     def _absolute(cls, value: Path) -> Path:

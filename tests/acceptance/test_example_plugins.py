@@ -97,7 +97,7 @@ def test_a_collector_and_a_sink_are_installed_and_used(
         ["token"],
     )
     poller("credential", "add", "pve", "--kind", "token", stdin=cluster.token)
-    poller("device", "add", "pve1", "127.0.0.1", "--credential", "pve")
+    poller("device", "add", "pve1", "127.0.0.1", "--credential", "pve", "--collector", "")
     options = [f"port={cluster.port}", f"fingerprint={cluster.fingerprint}"]
     words = ["target", "add", "pve1", "--collector", "proxmox", "--interval", "2s"]
     poller(*words, *(word for option in options for word in ("-o", option)))

@@ -56,6 +56,46 @@ def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: P
     assert "did you mean snmp?" in refused.error["details"][2]["hint"]
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("plain.csv", "name,address\nsw1,192.0.2.1\nsw2,192.0.2.2\n"),
+        ("plain.json", '[{"name": "sw1", "address": "::1"}, {"name": "sw2", "address": "::1"}]'),
+    ],
+)
+def test_new_devices_of_a_file_without_targets_get_the_default_collector(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str
+) -> None:
+    """The setting decides, the option overrules it; existing devices and exports stay as is."""
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", ""))
+    (tmp_path / file).write_text(text)
+    ok(cli("device", "import", file, "--update"))
+    listed = ok(cli("target", "list", "--json")).json["items"]
+    assert [(target["device"], target["collector"]) for target in listed] == [("sw2", "ping")]
+
+    exported = ok(cli("device", "export")).out
+    ok(cli("device", "rm", "sw1", "sw2", "--yes"))
+    (tmp_path / "exported.csv").write_text(exported)
+    ok(cli("device", "import", "exported.csv"))
+    assert ok(cli("device", "export")).out == exported
+
+    ok(cli("device", "rm", "sw1", "sw2", "--yes"))
+    monkeypatch.setenv("POLLER_DEFAULT_COLLECTOR", "snmp")
+    ok(cli("device", "import", file, "--collector", "http"))
+    ok(cli("device", "add", "sw3", "192.0.2.3"))
+    listed = ok(cli("target", "list", "--json")).json["items"]
+    assert [target["collector"] for target in listed] == ["http", "http", "snmp"]
+
+
+def test_the_sample_file_of_the_docs_can_be_imported(cli: Cli) -> None:
+    """A newcomer starts from it."""
+    sample = Path(__file__).parents[2] / "docs" / "examples" / "devices.csv"
+    ok(cli("credential", "add", "core-snmp", "--kind", "community", stdin="public-secret\n"))
+    ok(cli("credential", "add", "edge-api", "--kind", "login", stdin="admin:secret-secret\n"))
+    done = ok(cli("device", "import", str(sample)))
+    assert done.out == "3 devices added; 4 targets added; 2 new sites\n"
+
+
 def test_a_target_that_is_twice_in_a_file_is_named_at_its_second_line(
     cli: Cli, tmp_path: Path
 ) -> None:

@@ -272,7 +272,7 @@ def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -
             "short",
         ),
         (
-            ["device", "add", "x", "::1", "--interval", "60s"],
+            ["device", "add", "x", "::1", "--collector", "", "--interval", "60s"],
             "P201",
             "--interval belongs to a target",
         ),
@@ -301,7 +301,7 @@ def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -
             "a fixed interval has no min",
         ),
         (
-            ["device", "add", "x", "::1", "--policy", "adaptive", "--max", "1m"],
+            ["device", "add", "x", "::1", "--collector", "", "--policy", "adaptive", "--max", "1m"],
             "P201",
             "--policy, --max belong",
         ),
@@ -452,7 +452,7 @@ def test_an_edit_wakes_the_scheduler(
 
 def test_a_target_becomes_adaptive_and_fixed_again(cli: Cli) -> None:
     """An adaptive target gets the settings' bounds; a fixed one has none."""
-    ok(cli("device", "add", "sw1", "192.0.2.1"))
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", ""))
     added = ok(cli("target", "add", "sw1", "--collector", "snmp", "--policy", "adaptive"))
     assert added.out == "added target sw1/snmp: snmp every 10s (5s to 5m)\n"
     ok(cli("target", "edit", "sw1", "snmp", "--max", "1m", "--staleness", "change"))
@@ -575,7 +575,7 @@ def test_a_new_site_is_noted_with_the_name_it_resembles(cli: Cli, tmp_path: Path
         "name,address,site\nsw4,192.0.2.4,amz\nsw5,192.0.2.5,ams\nsw6,192.0.2.6,paris\n"
     )
     trial = ok(cli("device", "import", str(file), "--dry-run"))
-    assert trial.out == "would be done: 3 devices added; 0 targets added; 2 new sites\n"
+    assert trial.out == "would be done: 3 devices added; 3 targets added; 2 new sites\n"
     assert "would make the new site amz; did you mean ams?" in trial.err
     done = ok(cli("device", "import", str(file), "--json"))
     assert done.json["sites_added"] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 import re
@@ -17,6 +18,7 @@ from poller.cli.main import Root
 from poller.domain.failures import error_codes
 from poller.settings import Settings
 from poller.settings.setting_sources import OTHER_NAMES, SECRETS
+from poller.sinks import api as sink_api
 from poller.state import keys
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +121,13 @@ def test_every_command_is_documented() -> None:
     rows = [f"| `poller {b.name}` | {b.help} |\n" for b in Root.branches]
     head = "# Commands\n\n`poller COMMAND --help` tells the rest. `--json` gives one JSON object where a command lists or shows.\n\n"
     check("commands.md", head + "| command | what it does |\n|---|---|\n" + "".join(rows))
+
+
+def test_every_field_of_a_sample_is_documented() -> None:
+    """An author of a sink finds all that a sample holds in one place."""
+    text = (DOCS / "plugins.md").read_text()
+    fields = [field.name for field in dataclasses.fields(sink_api.Sample)]
+    assert [name for name in fields if f"| `{name}` |" not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def add(
     collector: Annotated[
         str | None,
         typer.Option(
-            help="Also add a first target with this collector.",
+            help='The collector of its first target; "" for no target.',
+            show_default="POLLER_DEFAULT_COLLECTOR",
             autocompletion=completion.collectors,
         ),
     ] = None,
@@ -79,7 +80,7 @@ def add(
     option: target_draft.Options = None,
     as_json: Json = False,
 ) -> None:
-    """Add a device, and with --collector its first target."""
+    """Add a device and its first target."""
     from poller.db.inventory import devices
 
     fields = {
@@ -91,9 +92,12 @@ def add(
         "requires": require,
     }
     device = _draft(fields)
-    engine = inventory_database.database(create=True)
-
+    services = bootstrap.services()
+    engine = inventory_database.database(services, create=True)
     if collector is None:
+        collector = services.settings.default_collector
+
+    if not collector:
         _refuse_target_options({**schedule.fields(), "option": option})
         targets = []
     else:
@@ -104,7 +108,7 @@ def add(
     added = devices.add(engine, device, targets, inventory_database.wake_up())
 
     text = f"added device {name} ({added.address})"
-    if collector is not None:
+    if collector:
         text += f", polled with {collector}"
 
     then = "" if targets else f"poller target add {name} --collector snmp"
@@ -359,15 +363,32 @@ def import_(
     form: Annotated[
         Format | None, typer.Option("--format", help="Needed if the file's name does not tell it.")
     ] = None,
+    collector: Annotated[
+        str | None,
+        typer.Option(
+            help='The collector of new devices, if the file names no targets; "" for no target.',
+            show_default="POLLER_DEFAULT_COLLECTOR",
+            autocompletion=completion.collectors,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Add a whole file of devices and targets: all of it or, naming every bad line, nothing."""
     from poller.cli.inventory import inventory_import
 
-    engine = inventory_database.database(create=True)
-    notify = inventory_database.wake_up()
+    services = bootstrap.services()
+    engine = inventory_database.database(services, create=True)
+    if collector is None:
+        collector = services.settings.default_collector
+
     done = inventory_import.import_file(
-        engine, file, form, update=update, dry_run=dry_run, notify=notify
+        engine,
+        file,
+        form,
+        collector=collector,
+        update=update,
+        dry_run=dry_run,
+        notify=inventory_database.wake_up(),
     )
     counts = done.counts
     created = done.new_sites

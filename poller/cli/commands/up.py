@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -18,7 +19,14 @@ from poller.bootstrap import Services
 from poller.cli.actions import demo_fleet
 from poller.cli.commands import flower
 from poller.cli.output.log_lines import POLLER, LogLines
-from poller.cli.up import embedded_server, home_lock, listen_ports, role_commands, up_summary
+from poller.cli.up import (
+    embedded_server,
+    event_feed,
+    home_lock,
+    listen_ports,
+    role_commands,
+    up_summary,
+)
 from poller.cli.up.plugin_watch import PluginWatch
 from poller.cli.up.process_supervisor import Supervisor, any_role
 from poller.db import migrate
@@ -222,6 +230,7 @@ class LocalCluster:
         counted_mono = time.monotonic() + START_UP_S
         polls_before = up_summary.mark(services, {}).polls
         plugin_watch = PluginWatch()
+        event_feed.start(services, partial(self._print_line, "events"), self.stopping)
 
         while not self.stopping.wait(_CHECK_EVERY_S):
             self.supervisor.check()

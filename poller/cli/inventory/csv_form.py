@@ -81,6 +81,7 @@ class _LineParser:
         self.problems: list[LineProblem] = []
         self._file = file
         self._header = header
+        self._has_targets = not {"collector", NAMES["name"]}.isdisjoint(header)
 
     def add(self, cells: list[str], line: int) -> None:
         """Add the device and the target of one line, or the problems of the line."""
@@ -118,7 +119,7 @@ class _LineParser:
     def _device(self, values: dict[str, Any], line: int) -> RawRow:
         """The row of the line's device; later lines of a device must agree with its first."""
         fields = {name: values[name] for name in DEVICE_FIELDS if name in values}
-        repeated = RawRow(fields, line)
+        repeated = RawRow(fields, line, is_bare=not self._has_targets)
         unnamed = f"\0{line}"
         device = self.devices.setdefault(str(values.get("name") or unnamed), repeated)
 

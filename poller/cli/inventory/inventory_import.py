@@ -40,12 +40,18 @@ def import_file(
     path: Path,
     form: str | None,
     *,
+    collector: str,
     update: bool,
     dry_run: bool,
     notify: Notify | None,
 ) -> ImportResult:
-    """Import a file, all or nothing. Raises BadFile with every problem."""
+    """Import a file, all or nothing. Raises BadFile with every problem.
+
+    New devices of a file that says nothing about targets get one with this collector, if any.
+    """
     raw_rows, problems = inventory_files.read(path, form)
+    if collector:
+        _add_default_targets(engine, raw_rows, collector)
     registry = bootstrap.services().registry
     file = inventory_files.display_name(path)
     checker = RowChecker(file, registry, credential_rows.kinds(engine))
@@ -68,6 +74,15 @@ def import_file(
         raise _refusal(path, update, problems) from None
 
     return ImportResult(counts, created)
+
+
+def _add_default_targets(engine: Engine, raw_rows: Sequence[RawRow], collector: str) -> None:
+    bare = [raw for raw in raw_rows if raw.is_bare]
+    names = [str(raw.fields.get("name")) for raw in bare]
+    existing = imports.existing_devices(engine, names)
+    for raw, name in zip(bare, names, strict=True):
+        if name not in existing:
+            raw.targets.append(RawRow({"collector": collector}, raw.line))
 
 
 def _unreported(more: Iterable[LineProblem], problems: list[LineProblem]) -> list[LineProblem]:

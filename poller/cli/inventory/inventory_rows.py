@@ -107,6 +107,8 @@ class RawRow:
     lines: Mapping[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)  # the names of fields in this file
     targets: list[RawRow] = field(default_factory=list)
+    #: Whether the file says nothing about targets, so that a new device gets the default one.
+    is_bare: bool = False
 
     def problem(self, file: str, name: str, message: str, hint: str = "") -> LineProblem:
         """A problem of one field, with its line and its name in this file."""

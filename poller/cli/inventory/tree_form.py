@@ -131,7 +131,7 @@ def _parsed(items: Iterable[_Item], file: str) -> ParsedFile:
             continue
 
         fields = {key: value for key, value in item.value.items() if key != "targets"}
-        device = RawRow(fields, item.line, item.lines)
+        device = RawRow(fields, item.line, item.lines, is_bare="targets" not in item.value)
 
         for number, target in enumerate(item.value.get("targets") or ()):
             if isinstance(target, dict):

@@ -22,6 +22,7 @@ _COLOURS = {
     "worker": "blue",
     "web": "cyan",
     "flower": "yellow",
+    "events": "bold cyan",
     "sim": "green",
 }
 _WIDTH = 8

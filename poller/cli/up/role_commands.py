@@ -55,4 +55,4 @@ def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_por
         f"--snmp-port={snmp_port}",
         f"--routeros-port={routeros_port}",
     ]
-    return Role("sim", argv, env)
+    return Role("sim", argv, env, quiet=True)

@@ -116,6 +116,12 @@ def apply_import(
     return result
 
 
+def existing_devices(engine: Engine, names: Sequence[str]) -> set[str]:
+    """Return those of the names that a stored device has."""
+    with sql.single_read(engine) as conn:
+        return {row["name"] for row in conn.execute(_DEVICES, {"names": names}).mappings()}
+
+
 def check(engine: Engine, rows: Sequence[Row], *, update: bool = False) -> list[Misfit]:
     """Return the problems of an import of these rows. Changes nothing."""
     with sql.reading(engine) as conn:
