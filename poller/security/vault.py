@@ -168,7 +168,7 @@ def is_current(envelope: str) -> bool:
 def _authenticated(version: str, name: str, kind: str) -> bytes:
     if version == OLD_VERSION:
         return b"poller credential\0" + name.encode()
-    return f"poller credential {version}\0{kind}\0{name}".encode()
+    return "\0".join(("poller credential", version, kind, name)).encode()
 
 
 def _parse(envelope: str, name: str) -> tuple[str, str, bytes]:
