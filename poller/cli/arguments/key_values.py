@@ -59,9 +59,12 @@ def structure(key: str, text: str) -> Any:
     """A list or mapping written as YAML, which includes JSON: `[system, if_mib]`."""
     import yaml
 
+    from poller.collectors.snmp.modules import yaml_text
+
     try:
+        yaml_text.read(text, f'option "{key}"')  # refuses what would take all memory
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, errors.ConfigError):
         raise errors.InvalidInput(
             f'option "{key}": "{text}" is not a YAML value', hint="put it in quotes"
         ) from None

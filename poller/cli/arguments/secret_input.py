@@ -114,7 +114,7 @@ def _piped(model: type[Credential], plain: Mapping[str, str], text: str) -> Cred
 def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise errors.InvalidInput("the piped text is not valid JSON") from None
     return dict(found)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from poller import errors
-from poller.cli.inventory import inventory_rows, spreadsheet_cells
+from poller.cli.inventory import inventory_rows, spreadsheet_cells, value_limits
 from poller.cli.inventory.inventory_rows import (
     DEVICE_FIELDS,
     TARGET_FIELDS,
@@ -149,7 +149,7 @@ def _options_cell(text: str) -> dict[str, Any] | None:
         return None
     if text.startswith("{"):
         try:
-            return dict(json.loads(text))
+            return dict(value_limits.load_json(text))
         except ValueError as error:
             raise errors.InvalidInput(f"not valid JSON: {error}") from None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from poller import errors
-from poller.cli.inventory import csv_form, tree_form
+from poller.cli.inventory import csv_form, tree_form, value_limits
 from poller.cli.inventory.inventory_rows import ExportedDevices, ParsedFile, unreadable
 
 #: The path that stands for standard input.
@@ -42,13 +42,17 @@ def read(path: Path, form: str | None = None) -> ParsedFile:
     name = display_name(path)
 
     try:
-        return reader(_bytes(path).decode("utf-8-sig"), name)
+        parsed = reader(_bytes(path).decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise unreadable(name, line, f"not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         hint = "name a file you may read; poller device export --format csv shows the form"
         raise errors.InvalidInput(f"cannot read {path}", error.strerror or "", hint) from None
+
+    for device in parsed.devices:
+        parsed.problems.extend(value_limits.drop_unusable(device, name))
+    return parsed
 
 
 def display_name(path: Path) -> str:
@@ -57,11 +61,20 @@ def display_name(path: Path) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    """The content of the file, or of stdin."""
+    """The content of the file, or of stdin. Raises InvalidInput for more than an inventory has."""
+    most = value_limits.MAX_BYTES
     if str(path) != STDIN:
-        return path.read_bytes()
-    binary = getattr(sys.stdin, "buffer", None)
-    return binary.read() if binary else sys.stdin.read().encode()
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    else:
+        binary = getattr(sys.stdin, "buffer", None)
+        content = binary.read(most + 1) if binary else sys.stdin.read(most + 1).encode()
+
+    if len(content) > most:
+        raise errors.InvalidInput(
+            f"{display_name(path)} has more than {most:,} bytes", hint="import it in parts"
+        )
+    return content
 
 
 def write(file: TextIO, form: str, devices: ExportedDevices, raw: bool = False) -> int:

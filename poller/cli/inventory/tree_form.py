@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from poller.cli.inventory import inventory_rows
+from poller import errors
+from poller.cli.inventory import inventory_rows, value_limits
 from poller.cli.inventory.inventory_rows import (
     TARGET_FIELDS,
     ExportedDevices,
@@ -38,8 +39,10 @@ def read_json(text: str, file: str) -> ParsedFile:
         raise inventory_rows.unreadable(file, 1, message)
 
     try:
-        json.loads(text)  # checks commas, brackets and the text after the list
+        value_limits.load_json(text)  # checks commas, brackets and the text after the list
         items = list(_json_items(text, opening.end()))
+    except errors.InvalidInput as error:
+        raise inventory_rows.unreadable(file, 1, error.message) from None
     except json.JSONDecodeError as error:
         message = f"column {error.colno}: {error.msg}"
         raise inventory_rows.unreadable(file, error.lineno, message) from None
@@ -71,6 +74,13 @@ def _skip_blank(text: str, position: int) -> int:
 def read_yaml(text: str, file: str) -> ParsedFile:
     """Parse a YAML file; its nodes give the line of every key."""
     import yaml
+
+    from poller.collectors.snmp.modules import yaml_text
+
+    try:
+        yaml_text.read(text, file, value_limits.MAX_VALUES)  # refuses what would take all memory
+    except yaml_text.BadYaml as error:
+        raise inventory_rows.unreadable(file, error.line, error.reason) from None
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:

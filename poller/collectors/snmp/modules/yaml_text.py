@@ -27,36 +27,49 @@ _TAGS = frozenset({None, "!", *(f"tag:yaml.org,2002:{name}" for name in _CORE_TA
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read(text: str, source: str) -> Node:
+class BadYaml(errors.ConfigError):
+    """Raised for a text that is refused; `line` and `reason` are for reports of another form."""
+
+    line = 1
+    reason = ""
+
+    def at(self, line: int, reason: str) -> BadYaml:
+        self.line = line
+        self.reason = reason
+        return self
+
+
+def read(text: str, source: str, max_values: int = MAX_VALUES) -> Node:
     """Return the first document of a text; None when it is empty.
 
-    `source` names the text in errors. Raises ConfigError, which never repeats a value.
+    `source` names the text in errors. Raises BadYaml, which never repeats a value.
     """
     try:
         loader = _LOADER(text)
         try:
-            return _Reader(loader, source).document()
+            return _Reader(loader, source, max_values).document()
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        raise errors.ConfigError(f"{source} is not valid YAML", cause=_reason(error)) from None
+        raise _invalid(error, source) from None
 
 
-def _reason(error: yaml.YAMLError) -> str:
+def _invalid(error: yaml.YAMLError, source: str) -> BadYaml:
     """Return the place and the reason, without the text around it, which may be a password."""
-    reason = getattr(error, "problem", None) or "a character YAML does not allow"
+    reason = str(getattr(error, "problem", None) or "a character YAML does not allow")
     mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return str(reason)
-    return f"{reason} at line {mark.line + 1}, column {mark.column + 1}"
+    where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    invalid = BadYaml(f"{source} is not valid YAML", reason + where)
+    return invalid.at(mark.line + 1 if mark else 1, reason)
 
 
 class _Reader:
     """Builds nodes from the parser's events, and counts them."""
 
-    def __init__(self, loader: Any, source: str) -> None:
+    def __init__(self, loader: Any, source: str, max_values: int) -> None:
         self._loader = loader
         self._source = source
+        self._max_values = max_values
         #: By anchor: the node, and how many values it holds.
         self._anchors: dict[str, tuple[Node, int]] = {}
         self._values = 0
@@ -160,14 +173,16 @@ class _Reader:
         return node
 
     def _count(self, event: Any, values: int) -> None:
-        """Count values. Raises ConfigError when there are too many."""
+        """Count values. Raises BadYaml when there are too many."""
         self._values += values
-        if self._values > MAX_VALUES:
-            raise self._refused(event, f"more than {MAX_VALUES:,} values, with aliases expanded")
+        most = self._max_values
+        if self._values > most:
+            raise self._refused(event, f"more than {most:,} values, with aliases expanded")
 
-    def _refused(self, event: Any, reason: str) -> errors.ConfigError:
+    def _refused(self, event: Any, reason: str) -> BadYaml:
         """Return the error for a line."""
-        return errors.ConfigError(f"{self._source}, line {event.start_mark.line + 1}: {reason}")
+        line = event.start_mark.line + 1
+        return BadYaml(f"{self._source}, line {line}: {reason}").at(line, reason)
 
 
 def _is_merge(key: str, event: Any) -> bool:

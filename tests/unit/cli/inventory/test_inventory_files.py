@@ -13,8 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.cli.inventory import inventory_files
+from poller.cli.inventory import inventory_files, value_limits
 from poller.cli.inventory.inventory_rows import TARGET_FIELDS, LineProblem, ParsedFile, grouped
+from poller.collectors.snmp.modules import yaml_text
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
@@ -28,8 +29,9 @@ NAMES = st.text(
     min_size=1,
     max_size=12,
 ).filter(lambda text: not text.startswith("-"))
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=6),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
     lambda inner: st.lists(inner, max_size=3),
 )
 SCHEDULES = st.just({"policy": Policy.FIXED}) | st.fixed_dictionaries(
@@ -45,7 +47,7 @@ TARGETS = st.builds(
     schedule=SCHEDULES,
     name=NAMES,
     collector=NAMES,
-    options=st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=3),
+    options=st.dictionaries(TEXTS, JSON_VALUES, max_size=3),
     credential=st.just("") | NAMES,
     requires=st.dictionaries(WORDS, WORDS, max_size=2),
     interval_ms=st.integers(10_000, 10**9),
@@ -311,3 +313,72 @@ def test_equal_problems_become_one_group() -> None:
     ]
     assert groups[0].lines == (3, 4, 5, 6, 9)
     assert str(grouped(many[:2])[0]) == "f.csv: line 3, 9: name: is taken; add --update"
+
+
+_BOMB = "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 9)
+)
+_DEEP = "[" * 100_000
+_HOSTILE = {
+    "an alias bomb": (
+        "x.yaml",
+        f"a0: &a0 x\n{_BOMB}devices:\n- {{name: a, targets: [{{options: *a8}}]}}\n",
+        "values, with aliases expanded",
+    ),
+    "an alias bomb in one field": (
+        "x.yaml",
+        f"a0: &a0 x\n{_BOMB.partition('a6')[0]}devices:\n- {{name: a, tags: *a5}}\n",
+        "more than 10,000 values",
+    ),
+    "an alias of itself": ("x.yaml", "- &a {name: a, options: *a}\n", "alias"),
+    "many brackets in YAML": ("x.yaml", _DEEP, "more than 32 levels"),
+    "many brackets in JSON": ("x.json", _DEEP, "nested too deeply"),
+    "closed brackets in JSON": ("x.json", _DEEP + "]" * 100_000, "nested too deeply"),
+    "deep options in JSON": (
+        "x.json",
+        '[{"name": "a", "targets": [{"options": {"b": ' + "[" * 40 + "]" * 40 + "}}]}]",
+        "more than 32 levels",
+    ),
+    "deep options in CSV": (
+        "x.csv",
+        'name,address,collector,options\na,b,snmp,"{""b"": ' + _DEEP + '"\n',
+        "nested too deeply",
+    ),
+    "a huge number in JSON": ("x.json", '[{"name": ' + "9" * 5_000 + "}]", "digits"),
+    "a number that is none": ("x.json", '[{"name": NaN}]', "NaN"),
+    "a huge field": ("x.csv", f"name\n{'a' * 200_000}\n", "field larger than field limit"),
+    "a NUL byte in CSV": ("x.csv", "name,address\na\0b,c\n", "NUL"),
+    "a NUL byte in JSON": ("x.json", '[{"name": "a\\u0000b"}]', "NUL"),
+    "a NUL byte in YAML": ("x.yaml", '- name: "a\\0b"\n', "NUL"),
+    "half a character in JSON": ("x.json", '[{"name": "\\ud800"}]', "half a character"),
+    "a key that is a list": ("x.yaml", "- {name: a, options: {[1]: 2}}\n", "no plain text"),
+    "a tag": ("x.yaml", "- !!python/name:os.system {}\n", "tag"),
+    "two documents": ("x.yaml", "- name: a\n---\n- name: b\n", "document"),
+}
+
+
+@pytest.mark.parametrize("what", _HOSTILE)
+def test_a_hostile_file_is_refused_with_a_reason(tmp_path: Path, what: str) -> None:
+    """The file and the line are named; nothing of the file is used."""
+    name, text, reason = _HOSTILE[what]
+    path = tmp_path / name
+    path.write_text(text)
+    problems: list[object] = []
+    try:
+        problems += inventory_files.read(path).problems
+    except errors.BadFile as error:
+        problems += error.details
+    texts = [str(problem) for problem in problems]
+    assert any(reason in text and text.startswith(name) for text in texts), texts
+
+
+def test_a_field_may_be_as_deep_as_in_a_module_file() -> None:
+    """One limit for all files that an operator writes."""
+    assert value_limits.MAX_DEPTH == yaml_text.MAX_DEPTH
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
+def test_a_file_larger_than_any_inventory_is_not_read(form: str) -> None:
+    """An endless file is read up to the limit only."""
+    with pytest.raises(errors.InvalidInput, match="more than 200,000,000 bytes"):
+        inventory_files.read(Path("/dev/zero"), form)
