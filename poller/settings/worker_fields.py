@@ -86,8 +86,21 @@ class WorkerFields(BaseModel):
         60.0,
         ge=0,
         le=3600,
-        description="How long a worker uses a credential before it reads it again. The secret "
-        "stays in the memory of the process until it ends.",
+        description="How long a worker uses a credential before it reads it again, beside a poll. "
+        "A rotated credential is read before the next poll.",
+    )
+    secret_cache: int = Field(
+        50_000,
+        ge=100,
+        description="Decrypted credentials that a worker process keeps in memory; the least "
+        "recently used one gives way.",
+    )
+    stale_limit_s: float = Field(
+        86_400.0,
+        ge=60,
+        le=_MONTH_S,
+        description="How long a worker uses a credential, or a target that was edited, as it knows "
+        "them while the database does not answer. After that their targets are not polled.",
     )
     session_idle_s: float = Field(
         600.0,

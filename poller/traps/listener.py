@@ -48,7 +48,7 @@ class Listener:
         self._reported: Counter[str] = Counter()
         #: Names of the stores that are down.
         self._down: set[str] = set()
-        credentials = CredentialCache(services, settings.secret_cache_s)
+        credentials = CredentialCache(services)
         self._verifier = TrapVerifier(credentials.get)
         gap_ms = round(settings.trap_gap_s * 1000)
         self._polls = TrapPolls(services, TrapPace(gap_ms, settings.trap_polls_per_s, BURST))

@@ -92,7 +92,7 @@ class Worker:
         self.services = services
         self.poller = Poller(services, "worker@test")
         secret = Community(community=agents[0][0].community)
-        sealed = services.keyring.seal(secret.to_json(), "demo")
+        sealed = services.keyring.seal(secret.to_json(), "demo", secret.kind)
         credential_rows.add(services.engine, "demo", secret.kind, sealed)
         for device, port in agents:
             target = TargetDraft(

@@ -61,6 +61,8 @@ class Worker:
     lent: int = 0  # batches in flight beyond its slots: they only wait for slow devices
     rate_limit: str = ""  # of `celery control rate_limit`: batches it starts, such as 1/m
     store_error: str = ""  # the error of a store that keeps it from polling or writing now
+    secret_hits: int = 0  # credentials that a batch needed and the worker knew
+    secret_misses: int = 0  # credentials that had to be read before a batch was polled
 
     @property
     def key(self) -> str:

@@ -217,6 +217,7 @@ def _workers(overview: Overview) -> Iterator[Metric]:
     yield from _worker_times(workers)
     yield from _worker_loads(workers)
     yield from _worker_spools(workers)
+    yield from _worker_secrets(workers)
 
 
 def _worker_times(workers: Mapping[str, Worker]) -> Iterator[Metric]:
@@ -268,6 +269,24 @@ def _worker_spools(workers: Mapping[str, Worker]) -> Iterator[Metric]:
         "worker_spool_dropped",
         "Polls with rows that a worker dropped.",
         dropped,
+        "worker",
+    )
+
+
+def _worker_secrets(workers: Mapping[str, Worker]) -> Iterator[Metric]:
+    hits = {name: worker.secret_hits for name, worker in workers.items()}
+    yield _counter(
+        "worker_secret_hits",
+        "Credentials that a batch needed and a worker knew.",
+        hits,
+        "worker",
+    )
+
+    misses = {name: worker.secret_misses for name, worker in workers.items()}
+    yield _counter(
+        "worker_secret_misses",
+        "Credentials that a worker had to read before it polled a batch.",
+        misses,
         "worker",
     )
 

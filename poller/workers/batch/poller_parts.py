@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from poller.bootstrap import Services
 from poller.collectors.sessions import Sessions
+from poller.db.bounded_reads import BoundedReads
 from poller.settings import policies
 from poller.workers.batch.capacity_lending import CapacityLending
 from poller.workers.batch.cold_start import ColdStartLimit
@@ -35,6 +36,7 @@ class PollerParts:
     running: RunningBatches
     cold_start: ColdStartLimit
     lending: CapacityLending
+    reads: BoundedReads
     targets: TargetCache
     credentials: CredentialCache
     poll_loop: PollLoop
@@ -62,6 +64,7 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
     threads = CollectorThreads(limits, black_box.thread_marks, black_box.collector_of, incidents)
     poll_loop = PollLoop(black_box, threads, watchdog)
     isolation = Isolation(services, poll_loop, incidents)
+    reads = BoundedReads()
     return PollerParts(
         runner=runner,
         services=services,
@@ -69,8 +72,15 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
         running=running,
         cold_start=ColdStartLimit(running.draining),
         lending=CapacityLending(),
-        targets=TargetCache(services.engine, services.registry, settings.target_cache),
-        credentials=CredentialCache(services, settings.secret_cache_s),
+        reads=reads,
+        targets=TargetCache(
+            services.engine,
+            services.registry,
+            settings.target_cache,
+            settings.stale_limit_s,
+            reads,
+        ),
+        credentials=CredentialCache(services, reads),
         poll_loop=poll_loop,
         black_box=black_box,
         isolation=isolation,

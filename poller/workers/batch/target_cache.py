@@ -6,17 +6,21 @@ A target's options are validated here, once per version. Credentials are in `cre
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from sqlalchemy.engine import Engine
 
 from poller import errors
 from poller.collectors.registry import Registry
+from poller.db import bounded_reads
+from poller.db.bounded_reads import BoundedReads
 from poller.db.inventory import inventory_feed
 from poller.domain.inventory.poll_target import PollTarget
 from poller.observability import logs
@@ -41,6 +45,7 @@ class CachedTarget:
     memory: dict[str, Any] = field(default_factory=dict)  # the collector's, from poll to poll
     used_mono: float = 0.0
     is_new: bool = True  # its credential is read again by the first batch that gets it
+    outdated_mono: float = 0.0  # since when the board has a newer version that cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +58,25 @@ class LoadedTargets:
 
 class TargetCache:
     """A bounded cache, safe for threads. An entry older than the version on the board is read
-    again.
+    again; while SQL does not answer it serves as it is, for up to `stale_limit_s`.
 
     A full cache keeps its entries while they are polled here. Targets fall due in turns: evicting
     the oldest for each new one would evict every target shortly before its next poll.
     """
 
-    def __init__(self, engine: Engine, registry: Registry, limit: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        registry: Registry,
+        limit: int,
+        stale_limit_s: float = math.inf,
+        reads: BoundedReads | None = None,
+    ) -> None:
         self._engine = engine
         self._registry = registry
         self._limit = limit
+        self._stale_limit_s = stale_limit_s
+        self._reads = reads or BoundedReads()
         self._lock = threading.Lock()
         self._cached: OrderedDict[int, CachedTarget] = OrderedDict()  # least recently used first
         self._was_full = False
@@ -74,20 +88,26 @@ class TargetCache:
     def load(self, versions: Mapping[int, int], now_mono: float) -> LoadedTargets:
         """Return the targets of a batch, given the board's version of each.
 
-        While SQL is away, targets that would have to be read are missing too. Raises StoreError if
-        that leaves none.
+        While SQL does not answer, edited targets are returned as they were, and unknown ones are
+        missing too. Raises StoreError if that leaves none.
         """
         cached = self._get_cached(versions, now_mono)
         missing = [target_id for target_id in versions if target_id not in cached]
 
         fresh: dict[int, CachedTarget] = {}
         if missing:
+            outdated = self._get_outdated(missing, now_mono)
+            is_cold = not cached and not outdated
             try:
-                fresh = self._read(missing, versions, now_mono)
+                fresh = self._read(missing, versions, now_mono, is_cold)
             except errors.StoreError as error:
-                if not cached:
+                if is_cold:
                     raise
-                log.warning("targets_not_read", targets=len(missing), error=str(error))
+                fresh = outdated
+                unknown = len(missing) - len(outdated)
+                log.warning(
+                    "targets_not_read", outdated=len(outdated), unknown=unknown, error=str(error)
+                )
 
         return _loaded({**cached, **fresh})
 
@@ -103,13 +123,49 @@ class TargetCache:
                 current[target_id] = cached
         return current
 
+    def _get_outdated(self, ids: Iterable[int], now_mono: float) -> dict[int, CachedTarget]:
+        """Return the entries that are older than the board, and not for too long."""
+        outdated = {}
+        with self._lock:
+            for target_id in ids:
+                cached = self._cached.get(target_id)
+                if cached is None:
+                    continue
+                cached.used_mono = now_mono
+                cached.outdated_mono = cached.outdated_mono or now_mono
+                if now_mono - cached.outdated_mono <= self._stale_limit_s:
+                    outdated[target_id] = cached
+        return outdated
+
     def _read(
-        self, ids: Iterable[int], versions: Mapping[int, int], now_mono: float
+        self, ids: Sequence[int], versions: Mapping[int, int], now_mono: float, is_cold: bool
+    ) -> dict[int, CachedTarget]:
+        """Read targets while the batch waits, but not for long."""
+        query = partial(inventory_feed.poll_targets, self._engine, ids)
+        patience_s = bounded_reads.COLD_PATIENCE_S if is_cold else bounded_reads.PATIENCE_S
+        rows = self._reads.read(query, patience_s, partial(self._add_late, versions, now_mono))
+        return self._add(versions, now_mono, rows)
+
+    def _add_late(
+        self, versions: Mapping[int, int], now_mono: float, rows: Mapping[int, PollTarget]
+    ) -> None:
+        """Add targets whose batch went on without them, unless they were read again since."""
+        with self._lock:
+            current = {
+                target_id
+                for target_id in rows
+                if target_id in self._cached
+                and self._cached[target_id].version >= versions[target_id]
+            }
+        late = {target_id: row for target_id, row in rows.items() if target_id not in current}
+        self._add(versions, now_mono, late)
+
+    def _add(
+        self, versions: Mapping[int, int], now_mono: float, rows: Mapping[int, PollTarget]
     ) -> dict[int, CachedTarget]:
         """Cache each target as soon as its options are validated: a next attempt continues from
         there.
         """
-        rows = inventory_feed.poll_targets(self._engine, ids)
         fresh: dict[int, CachedTarget] = {}
         with _slow_validation_logged(rows, fresh):
             for target_id, target in rows.items():

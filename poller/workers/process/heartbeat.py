@@ -155,6 +155,8 @@ class Heartbeat:
             slots=self._slots,
             spool_waiting=counts.spool_waiting,
             spool_dropped=counts.spool_dropped,
+            secret_hits=counts.secret_hits,
+            secret_misses=counts.secret_misses,
             instance=self._instance,
             polled_ms=self._polled_ms,
             lent=min(self._poller.lending.lent, counts.in_flight),

@@ -41,6 +41,8 @@ class ProcessCounts:
     rss_bytes: int = 0
     spool_waiting: int = 0
     spool_dropped: int = 0
+    secret_hits: int = 0
+    secret_misses: int = 0
 
     def __add__(self, other: ProcessCounts) -> ProcessCounts:
         return ProcessCounts(
@@ -49,6 +51,8 @@ class ProcessCounts:
             rss_bytes=self.rss_bytes + other.rss_bytes,
             spool_waiting=self.spool_waiting + other.spool_waiting,
             spool_dropped=self.spool_dropped + other.spool_dropped,
+            secret_hits=self.secret_hits + other.secret_hits,
+            secret_misses=self.secret_misses + other.secret_misses,
         )
 
 
@@ -63,6 +67,8 @@ def process_counts(poller: Poller) -> ProcessCounts:
         rss_bytes=_rss_bytes(),
         spool_waiting=poller.writers.waiting,
         spool_dropped=poller.writers.dropped,
+        secret_hits=poller.credentials.hits,
+        secret_misses=poller.credentials.misses,
     )
 
 
@@ -106,6 +112,8 @@ class PreforkChildren:
             counts.rss_bytes,
             counts.spool_waiting,
             inherited.spool_dropped + counts.spool_dropped,
+            inherited.secret_hits + counts.secret_hits,
+            inherited.secret_misses + counts.secret_misses,
         )
         first = 1 + row * _ROW_CELLS
         for offset, value in enumerate(values):

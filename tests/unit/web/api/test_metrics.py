@@ -99,6 +99,13 @@ def test_spooled_and_dropped_polls_are_counted() -> None:
     assert sample["poller_worker_spool_dropped_total", "w@h"] == 64
 
 
+def test_hits_and_misses_of_the_credential_cache_are_counted() -> None:
+    one = fleet.worker(1, name="w@h", secret_hits=5_000, secret_misses=3)
+    sample = values(dataclasses.replace(fleet.HEALTHY, workers=(one,)))
+    assert sample["poller_worker_secret_hits_total", "w@h"] == 5_000
+    assert sample["poller_worker_secret_misses_total", "w@h"] == 3
+
+
 def test_unmeasured_values_are_absent() -> None:
     """Before the first poll, lateness and missed slots are absent instead of 0."""
     names = {key[0] for key in values(fleet.EMPTY)}

@@ -15,13 +15,20 @@ from poller.workers.process.prefork_children import Phase, PreforkChildren, Proc
 def test_a_worker_adds_up_the_counts_of_its_children() -> None:
     """The successor of a dead child continues its counters; its running batches are gone."""
     children = PreforkChildren(3)
-    first = ProcessCounts(polls=10, in_flight=1, rss_bytes=100, spool_waiting=2, spool_dropped=1)
+    first = ProcessCounts(10, 1, 100, spool_waiting=2, spool_dropped=1, secret_hits=9)
     children.write(0, first, inherited=ProcessCounts())
     children.write(2, ProcessCounts(polls=5, in_flight=1, rss_bytes=100), ProcessCounts())
-    successor = ProcessCounts(polls=3, rss_bytes=50)
-    children.write(0, successor, inherited=ProcessCounts(polls=10, spool_dropped=1))
+    successor = ProcessCounts(polls=3, rss_bytes=50, secret_hits=2, secret_misses=1)
+    inherited = ProcessCounts(polls=10, spool_dropped=1, secret_hits=9)
+    children.write(0, successor, inherited)
     assert children.total() == ProcessCounts(
-        polls=18, in_flight=1, rss_bytes=150, spool_waiting=0, spool_dropped=1
+        polls=18,
+        in_flight=1,
+        rss_bytes=150,
+        spool_waiting=0,
+        spool_dropped=1,
+        secret_hits=11,
+        secret_misses=1,
     )
 
 
@@ -34,6 +41,7 @@ def test_a_child_follows_the_phase_of_its_worker(monkeypatch: pytest.MonkeyPatch
         polls=7,
         in_flight=0,
         writers=SimpleNamespace(waiting=0, dropped=0),
+        credentials=SimpleNamespace(hits=0, misses=0),
         stop_retrying=lambda: calls.append("stop_retrying"),
         drain=lambda: os._exit(40 + len(calls)),
     )
