@@ -74,7 +74,7 @@ class HalfSilentPool(OneLinkPool):
 
 
 def test_readings_have_the_instant_of_the_last_answer() -> None:
-    """The retries of a silent table come after it, and end with the poll."""
+    """The tries of a silent table come after it; they take 0.2 and 0.3 s."""
 
     async def run() -> None:
         collector = SnmpCollector()
@@ -82,11 +82,9 @@ def test_readings_have_the_instant_of_the_last_answer() -> None:
         community = Community.from_text("public")
         now = asyncio.get_running_loop().time
         started = now()
-        report = await polled(
-            collector, "127.0.0.1", community, timeout_s=0.7, modules="if_mib", walks=1
-        )
+        options = {"modules": "if_mib", "walks": 1, "timeout": 0.2, "retries": 1}
+        report = await polled(collector, "127.0.0.1", community, **options)
         assert report.outcome.result is Result.PARTIAL
-        assert started <= report.outcome.answered_mono < started + 0.35
-        assert now() > started + 0.6
+        assert started <= report.outcome.answered_mono < now() - 0.4
 
     asyncio.run(run())
