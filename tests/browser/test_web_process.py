@@ -181,6 +181,22 @@ def test_a_foreign_bind_address_is_refused() -> None:
         web_process.listen("192.0.2.1", 0)
 
 
+def test_the_page_is_not_opened_to_a_network_by_mistake(tmp_path: Path) -> None:
+    """It has no login, so an address beyond loopback needs a second setting."""
+    environment = {"POLLER_HOME": str(tmp_path), "POLLER_WEB_BIND": "0.0.0.0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "poller", "web"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=20,
+    )
+    assert done.returncode == 2
+    assert "web_bind: 0.0.0.0 can be reached from outside, and the page has no login" in done.stderr
+    assert "POLLER_WEB_INSECURE=true" in done.stderr
+
+
 def test_an_invalid_setting_is_one_line(tmp_path: Path) -> None:
     """The error has no traceback, and the exit code is 2."""
     environment = {"POLLER_HOME": str(tmp_path), "POLLER_WEB_PORT": "80800"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -139,3 +140,20 @@ def test_connections_that_the_server_closed_are_replaced(postgres: Engine) -> No
         )
     other.dispose()
     assert inventory_feed.version(postgres) == 0
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_the_files_of_sqlite_are_private(tmp_path: Path, umask: int) -> None:
+    """The database, its log and its shared memory have mode 0600 whatever the umask."""
+    before = os.umask(umask)
+    try:
+        made = sql.create(f"sqlite:///{tmp_path / 'poller.db'}")
+        migrate.upgrade(made)
+        bump(made)
+    finally:
+        os.umask(before)
+
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    made.dispose()
+    private = 0o600
+    assert modes == {"poller.db": private, "poller.db-wal": private, "poller.db-shm": private}
