@@ -21,6 +21,7 @@
     |  |- DeviceUnsupported   the device responds, but has nothing of what the target reads
     |  |- DeviceDown          a probe found the device or service down; its readings are stored
     |  |- DeviceUnwell        a probe found the service up, but not as the target requires
+    |  |- DeviceRejected      a probe found that the service rejects the request itself
     |  |- OptionsUnusable     a file that the options name is missing or broken; nothing was sent
     |  |- DeviceBusy          the host was at its limit of sessions; nothing was sent
     |  |- CollectorCrashed    the collector raised an exception that is not in this tree
@@ -199,6 +200,13 @@ class DeviceUnwell(DeviceError):
 
     code = "P123"
     error_code = "unwell"
+
+
+class DeviceRejected(DeviceError):
+    """Raised by a probe after its readings: the service rejects the request itself (HTTP 4xx)."""
+
+    code = "P124"
+    error_code = "rejected"
 
 
 class OptionsUnusable(DeviceError):

@@ -20,13 +20,26 @@ class FailureFields(BaseModel):
         0.1, ge=0, le=1, description="Retries of a worker process as a share of its polls."
     )
     breaker_failures: int = Field(
-        5, ge=1, le=1000, description="Failures in a row that open a target's breaker."
+        3, ge=1, le=1000, description="Failures in a row that open a target's breaker."
+    )
+    breaker_confirm_s: float = Field(
+        30.0,
+        ge=1,
+        le=86_400,
+        description="Interval of a failing target until its breaker opens, if it is shorter than "
+        "its own. Such polls are limited by retry_share.",
     )
     breaker_base_s: float = Field(
         30.0, ge=1, le=86_400, description="First wait of an open breaker; doubles each time."
     )
     breaker_cap_s: float = Field(
         900.0, ge=1, le=86_400, description="Longest wait of an open breaker."
+    )
+    breaker_recent_cap_s: float = Field(
+        300.0,
+        ge=1,
+        le=86_400,
+        description="Longest wait of an open breaker if the target was well within the last day.",
     )
     breaker_auth_s: float = Field(
         900.0,

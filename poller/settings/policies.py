@@ -30,7 +30,9 @@ def breaker_rules(settings: Settings) -> circuit_breaker.Rules:
     cap_ms = max(base_ms, _ms(settings.breaker_cap_s))
     auth_ms = _ms(settings.breaker_auth_s)
 
-    usual = circuit_breaker.Rule(settings.breaker_failures, base_ms, cap_ms)
+    recent_cap_ms = max(base_ms, _ms(settings.breaker_recent_cap_s))
+
+    usual = circuit_breaker.Rule(settings.breaker_failures, base_ms, cap_ms, recent_cap_ms)
     return circuit_breaker.rules(usual, auth_ms)
 
 

@@ -122,6 +122,7 @@ def test_the_piped_list_has_one_line_per_run_and_no_escape_codes(
         "took",
         "outcome",
         "code",
+        "category",
         "samples",
         "try",
         "runner",

@@ -93,15 +93,22 @@ def test_the_request_that_is_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "expect", "up"), [(404, "200-399", 0), (404, "404", 1), (301, "200-399", 1)]
+    ("status", "expect", "code"),
+    [
+        *((404, "404", ""), (301, "200-399", "")),
+        *((status, "200-399", "rejected") for status in (400, 403, 404, 410, 451)),
+        *((status, "200-399", "unwell") for status in (408, 429, 500, 502, 503, 504)),
+    ],
 )
-def test_an_unexpected_status_is_a_finding(status: int, expect: str, up: int) -> None:
-    """An unexpected status is a failed poll with readings."""
+def test_an_unexpected_status_is_a_finding(status: int, expect: str, code: str) -> None:
+    """A failed poll with readings. It is retried if the server may accept the request later."""
+    up = not code
     outcome = ask(saying(f"HTTP/1.1 {status} X"), expect=expect)
     assert (values(outcome)["http_up"], values(outcome)["http_status"]) == (up, status)
     assert (outcome.result, outcome.error_code) == (
-        (Result.OK, "") if up else (Result.FAILED, "unwell")
+        (Result.OK, "") if up else (Result.FAILED, code)
     )
+    assert outcome.retryable is (code == "unwell")
     assert up or f"answered with status {status} (expected is {expect})" in outcome.message
 
 

@@ -69,22 +69,22 @@ def test_a_site_that_goes_dark_costs_a_bounded_number_of_retries(world: World) -
 
 
 def test_a_target_that_keeps_failing_is_left_alone_and_recovers(world: World) -> None:
-    """The breaker opens with the fifth failure; the probe is not retried, and its success closes
+    """The breaker opens with the third failure; the probe is not retried, and its success closes
     the breaker.
     """
     ids = world.add("dead", interval_ms=10_000)
     world.claim()
     world.poller.poll("t", ids)
-    for number in range(4):
+    for number in range(2):
         assert world.services.redis.zcard(world.services.keys.urgent(QUEUE)) == 0
         world.poll_now(ids, f"t{number}")
     opened = world.board.statuses(ids)[ids[0]]
-    assert (opened.failures, opened.breaker.trips) == (5, 1)
-    assert 27_000 <= world.due_ms(ids[0]) - opened.finished_ms <= 40_000
+    assert (opened.failures, opened.breaker.trips) == (3, 1)
+    assert 17_000 <= world.due_ms(ids[0]) - opened.finished_ms <= 30_000
     world.retrying(2)
     world.poll_now(ids, "probe")
     waited = world.board.statuses(ids)[ids[0]]
-    assert (waited.failures, waited.breaker.trips, world.in_flight()) == (6, 2, 0)
+    assert (waited.failures, waited.breaker.trips, world.in_flight()) == (4, 2, 0)
     world.collector.recovered = True
     world.poll_now(ids, "good")
     healed = world.board.statuses(ids)[ids[0]]

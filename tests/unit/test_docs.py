@@ -57,10 +57,11 @@ POLICY_HEAD = """
 ## Codes in runs, statuses and metrics
 
 The list is closed: an error of a plugin gets the nearest of these codes. A transient fault may pass by itself; a permanent one
-lasts until an operator or an author changes something. A breaker that is open stays open after any failure. The readings of a finding are
-stored although the poll failed. The last column counts towards a [dark site](../failures.md#sites).
+lasts until an operator or an author changes something. An open breaker stays open after any failure but a finding. The readings of a finding are
+stored although the poll failed. A device is down while none of its targets responds; polls without a response count towards a
+[dark site](../failures.md#sites).
 
-| code | meaning | what to do | category | retried | breaker opens | dead letter | finding | dark site |
+| code | meaning | what to do | category | retried | breaker opens | dead letter | finding | says about the device |
 |---|---|---|---|---|---|---|---|---|
 """
 
@@ -76,7 +77,7 @@ def _policy_row(row: error_codes.ErrorCode) -> str:
         row.breaker.value,
         row.dead_letter.value,
         flags[row.finding],
-        flags[row.dark],
+        row.reach.value,
     ]
     return f"| {' | '.join(cells)} |\n"
 

@@ -32,6 +32,7 @@ from poller.cli.output.columns import (
     target_column,
 )
 from poller.cli.output.render import Json, Limit
+from poller.domain.failures import error_codes
 from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.presentation import formatting
@@ -311,6 +312,7 @@ def _item(seen: BoardTarget, target: Target | PollTarget, now_ms: int) -> dict[s
         "place": seen.place,
         "dead_letter": status.reason.value if status.reason else "",
         "error_code": status.code,
+        "category": error_codes.category_of(status.code),
         "message": status.message,
     }
 

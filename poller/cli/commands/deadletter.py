@@ -220,6 +220,7 @@ def _item(named: Named, now_ms: int) -> dict[str, Any]:
         "collector": named.collector,
         "reason": letter.reason.value if letter.reason else "",
         "error_code": letter.error_code,
+        "category": error_codes.category_of(letter.error_code),
         "message": letter.message,
         "first_failure": instant(letter.first_ms),
         "last_failure": instant(letter.last_ms),
@@ -235,6 +236,7 @@ def _group_item(group: Group, now_ms: int) -> dict[str, Any]:
     return {
         "reason": group.reason,
         "error_code": group.error_code,
+        "category": error_codes.category_of(group.error_code),
         "collector": group.collector,
         "letters": group.letters,
         "devices": group.devices,

@@ -72,6 +72,7 @@ def _run_item(row: error_codes.ErrorCode) -> dict[str, Any]:
         "retried": row.retried,
         "breaker": row.breaker.value,
         "dead_letter": row.dead_letter.value,
+        "device": row.reach.value,
     }
 
 

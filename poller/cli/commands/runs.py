@@ -16,6 +16,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, instant, moment
 from poller.cli.output.render import Json
+from poller.domain.failures import error_codes
 from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ _COLUMNS = (
     _duration_column("TOOK", "took_seconds"),
     column("OUTCOME", "outcome", fit=Fit.WHOLE),
     column("CODE", "error_code", fit=Fit.WHOLE),
+    column("CATEGORY", "category", fit=Fit.WHOLE, spare=5),
     column("SAMPLES", "samples", right=True, fit=Fit.WHOLE, spare=2),
     column("TRY", "attempt", right=True, fit=Fit.WHOLE, spare=3),
     column("RUNNER", "runner", fit=Fit.WHOLE, spare=4),
@@ -126,6 +128,7 @@ def _item(named: NamedRun) -> dict[str, Any]:
         "write_seconds": run.write_ms / 1000,
         "outcome": run.outcome.value,
         "error_code": run.error_code,
+        "category": error_codes.category_of(run.error_code),
         "samples": run.samples,
         "attempt": run.attempt,
         "runner": run.runner,

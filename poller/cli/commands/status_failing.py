@@ -23,6 +23,7 @@ from poller.cli.output.columns import (
     target_column,
 )
 from poller.domain.batched import batched
+from poller.domain.failures import error_codes
 from poller.domain.record.overview import Overview, State
 from poller.domain.record.target_status import Status
 from poller.presentation import formatting, running_workers
@@ -166,6 +167,7 @@ def _item(each: TroubledTarget, target: PollTarget, view: Overview) -> dict[str,
         "overdue_seconds": (now_ms - each.late.due_ms) // 1000 if each.late else 0,
         "failures": status.failures,
         "error_code": status.code if is_failing else "",
+        "category": error_codes.category_of(status.code) if is_failing else "",
         "message": _why(each, view),
     }
 

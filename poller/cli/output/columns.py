@@ -92,11 +92,12 @@ def target_column() -> Column:
 
 
 def error_column(title: str) -> Column:
-    """The column `error_code: message`, which gets the rest of the line."""
+    """The column `error_code (category): message`, which gets the rest of the line."""
 
     def text(item: Item) -> str:
-        parts = (item["error_code"], item["message"])
-        return ": ".join(part for part in parts if part)
+        code, category = item["error_code"], item.get("category")
+        named = f"{code} ({category})" if category else code
+        return ": ".join(part for part in (named, item["message"]) if part)
 
     return Column(title, text, fit=Fit.REST)
 

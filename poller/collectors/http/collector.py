@@ -3,7 +3,8 @@
 The collector builds the URL and the login header, opens a new connection and sends the request. It
 follows redirections as far as the options allow. Then it checks the status and the body against
 the options and yields the readings. A server that does not answer yields `http_up` 0 and raises
-DeviceDown; a wrong answer raises DeviceUnwell. Each failure is stored with its readings.
+DeviceDown; a wrong answer raises DeviceUnwell, or DeviceRejected if the same request cannot
+succeed later. Each failure is stored with its readings.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _REPORT_S = 0.05
 #: Failures of the worker or its settings, which say nothing about the server.
 _NOT_THE_SERVER = (api.DeviceAuthFailed, api.OptionsUnusable, errors.CollectorBusy)
 _REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
+#: Statuses below 500 of a server that may accept the same request later.
+_TRANSIENT = frozenset({408, 429})
 
 
 class HttpCollector:
@@ -192,8 +195,10 @@ def _redirection(url: Url, location: str) -> Url:
 def _unexpected(url: Url, status: int, options: HttpOptions) -> api.DeviceError:
     if status == 401 and options.auth != "none":
         return api.DeviceAuthFailed(f"{url} refused our credential", cause="status 401")
+    is_rejected = 400 <= status < 500 and status not in _TRANSIENT
+    kind = api.DeviceRejected if is_rejected else api.DeviceUnwell
     cause = f"expected is {', '.join(options.expect)}"
-    return api.DeviceUnwell(f"{url} answered with status {status}", cause=cause)
+    return kind(f"{url} answered with status {status}", cause=cause)
 
 
 async def _try_read_certificate(url: Url, host: str, exchange: Exchange) -> None:

@@ -26,11 +26,26 @@ class BreakerState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Open after `after` failures in a row. The wait is `base_ms`, then doubles up to `cap_ms`."""
+    """Open after `after` failures in a row. The wait is `base_ms`, then doubles up to a cap.
 
-    after: int = 5
+    The cap is `recent_cap_ms` for a target that was well within the last day, else `cap_ms`.
+    """
+
+    after: int = 3
     base_ms: int = 30_000
     cap_ms: int = 900_000
+    recent_cap_ms: int = 300_000
+
+    def longest_ms(self, ok_ms: int, now_ms: int) -> int:
+        """Return the cap for a target that was last well at `ok_ms`."""
+        was_well = now_ms - ok_ms < RECENT_MS
+        return min(self.cap_ms, self.recent_cap_ms) if was_well else self.cap_ms
+
+
+#: A target that was well within this time is probed more often.
+RECENT_MS = 86_400_000
+#: The rule of findings: the target is polled at every slot, so its breaker is always closed.
+EVERY_SLOT = Rule(sys.maxsize, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +69,8 @@ def rules(usual: Rule, auth_ms: int) -> Rules:
         # The other targets of the dead process are polled before this target is polled again.
         BreakerRule.AT_ONCE: replace(usual, after=1),
         # Repeated logins with a wrong password can lock the account.
-        BreakerRule.AT_ONCE_AND_LONG: Rule(1, auth_ms, auth_ms),
-        BreakerRule.EVERY_SLOT: Rule(min(2, usual.after), 0, 0),
+        BreakerRule.AT_ONCE_AND_LONG: Rule(1, auth_ms, auth_ms, auth_ms),
+        BreakerRule.EVERY_SLOT: EVERY_SLOT,
     }
 
     by_code = {code: by_name[row.breaker] for code, row in error_codes.TABLE.items()}
@@ -97,21 +112,28 @@ def state_at(breaker: Breaker, now_ms: int) -> BreakerState:
 
 
 def record(
-    breaker: Breaker, failures: int, code: str, now_ms: int, rules: Rules, chance: float
+    breaker: Breaker,
+    failures: int,
+    code: str,
+    now_ms: int,
+    rules: Rules,
+    chance: float,
+    ok_ms: int = 0,
 ) -> Breaker:
     """Return the breaker after a poll.
 
     `failures` counts the failures in a row including this poll, 0 after a good one. `chance` is
-    random in [0, 1).
+    random in [0, 1). `ok_ms` is the end of the last good poll.
     """
-    if not failures:
-        return CLOSED
     rule = rules.for_code(code)
+    if not failures or rule is EVERY_SLOT:
+        return CLOSED
     if not breaker.trips and failures < rule.after:
         return CLOSED
 
     trips = breaker.trips + 1
-    longest_ms = backoff.exponential(trips, rule.base_ms, rule.cap_ms)
+    cap_ms = rule.longest_ms(ok_ms, now_ms)
+    longest_ms = backoff.exponential(trips, rule.base_ms, cap_ms)
     wait_ms = longest_ms * (1 - rules.jitter * chance)
     return Breaker(
         trips=trips,

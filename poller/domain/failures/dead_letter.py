@@ -14,6 +14,7 @@ from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.error_codes import DeadLetterRule
 from poller.domain.failures.outcome import Outcome, Result
 
+HOUR_MS = 3_600_000
 #: One refused login may be due to an authentication server that was down; the second one is final.
 REFUSALS = 2
 
@@ -23,8 +24,14 @@ class Reason(enum.StrEnum):
     AUTH_FAILED = "auth_failed"
     #: Options, credential or collector cannot be used; nothing was sent.
     NOT_POLLABLE = "not_pollable"
+    #: The device has nothing of what the target reads.
+    UNSUPPORTED = "unsupported"
+    #: A bug in the collector.
+    COLLECTOR_CRASHED = "collector_crashed"
     #: The collector crashed too often; nothing was sent.
     COLLECTOR_QUARANTINED = "collector_quarantined"
+    #: The responses have not followed the protocol for an hour.
+    PROTOCOL_ERROR = "protocol_error"
     #: The target has not responded for so long that it may no longer exist.
     OPEN_TOO_LONG = "open_too_long"
 
@@ -66,13 +73,26 @@ def reason(
         return _reason_of_refusal(outcome.error_code)
 
     rule = error_codes.TABLE[outcome.error_code].dead_letter
-    if rule in (DeadLetterRule.NEVER, DeadLetterRule.AT_ONCE_IF_REFUSED):
+    if not breaker.trips or rule in (DeadLetterRule.NEVER, DeadLetterRule.AT_ONCE_IF_REFUSED):
         return before
-    if rule is DeadLetterRule.SECOND_REFUSAL and breaker.trips >= REFUSALS:
-        return Reason.AUTH_FAILED
-    if breaker.trips and now_ms - breaker.since_ms >= open_limit_ms:
+    open_ms = now_ms - breaker.since_ms
+    if _is_early(rule, breaker, open_ms):
+        return Reason(outcome.error_code)
+    if open_ms >= open_limit_ms:
         return Reason.OPEN_TOO_LONG
     return before
+
+
+def _is_early(rule: DeadLetterRule, breaker: Breaker, open_ms: int) -> bool:
+    """Whether a rule makes the target a dead letter before `deadletter_after_s`."""
+    match rule:
+        case DeadLetterRule.AT_OPENING:
+            return True
+        case DeadLetterRule.SECOND_REFUSAL:
+            return breaker.trips >= REFUSALS
+        case DeadLetterRule.OPEN_FOR_AN_HOUR:
+            return open_ms >= HOUR_MS
+    return False
 
 
 def _reason_of_refusal(code: str) -> Reason:

@@ -1,8 +1,8 @@
 """The failure policy: one row for each error code that a run, a status or a metric can carry.
 
 The list is closed. A collector raises an error of `poller.errors`, and the error has one of these
-codes; a plugin cannot add a code. `retry`, `circuit_breaker`, `dead_letter` and `site_outage` read
-their decisions from `TABLE`.
+codes; a plugin cannot add a code. `retry`, `circuit_breaker`, `confirmation`, `dead_letter` and
+`site_outage` read their decisions from `TABLE`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ PROTOCOL_ERROR = "protocol_error"
 UNSUPPORTED = "unsupported"
 DOWN = "down"
 UNWELL = "unwell"
+REJECTED = "rejected"
 HOST_BUSY = "host_busy"
 DEVICE_ERROR = "device_error"
 COLLECTOR_CRASHED = "collector_crashed"
@@ -44,17 +45,27 @@ class BreakerRule(enum.StrEnum):
     NEVER = "never"
     AT_ONCE = "at the first failure"
     AT_ONCE_AND_LONG = "at the first failure, for breaker_auth_s"
-    EVERY_SLOT = "at the second failure; polled at every slot"
+    EVERY_SLOT = "never: polled at every slot"
 
 
 class DeadLetterRule(enum.StrEnum):
     """When a failing target becomes a dead letter. `dead_letter.reason` applies the rule."""
 
     OPEN_TOO_LONG = "when the breaker is open for deadletter_after_s"
+    OPEN_FOR_AN_HOUR = "when the breaker is open for an hour"
+    AT_OPENING = "when the breaker opens"
     SECOND_REFUSAL = "at the second refusal"
     AT_ONCE = "at once"
     AT_ONCE_IF_REFUSED = "at once for invalid options; never for a file"
     NEVER = "never"
+
+
+class Reach(enum.StrEnum):
+    """What a failure says about the device behind the target."""
+
+    SILENT = "no response"
+    ANSWERED = "it responds"
+    UNTOLD = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +81,8 @@ class ErrorCode:
     dead_letter: DeadLetterRule = DeadLetterRule.OPEN_TOO_LONG
     #: The result of a probe: the readings are stored although the poll failed.
     finding: bool = False
-    #: The poll counts towards a dark site.
-    dark: bool = False
+    #: A device none of whose targets responds is down. A silent poll counts towards a dark site.
+    reach: Reach = Reach.UNTOLD
 
 
 _ROWS = (
@@ -81,7 +92,7 @@ _ROWS = (
         hint="check the address, the service on the device and the device's access list",
         category=Category.TRANSIENT,
         retried=True,
-        dark=True,
+        reach=Reach.SILENT,
     ),
     ErrorCode(
         code=TIMEOUT,
@@ -90,7 +101,7 @@ _ROWS = (
         " wrong. A slow device needs a longer --timeout",
         category=Category.TRANSIENT,
         retried=True,
-        dark=True,
+        reach=Reach.SILENT,
     ),
     ErrorCode(
         code=AUTH_FAILED,
@@ -100,6 +111,7 @@ _ROWS = (
         category=Category.PERMANENT,
         breaker=BreakerRule.AT_ONCE_AND_LONG,
         dead_letter=DeadLetterRule.SECOND_REFUSAL,
+        reach=Reach.ANSWERED,
     ),
     ErrorCode(
         code=PROTOCOL_ERROR,
@@ -108,12 +120,16 @@ _ROWS = (
         " shows what the device sends",
         category=Category.TRANSIENT,
         retried=True,
+        dead_letter=DeadLetterRule.OPEN_FOR_AN_HOUR,
+        reach=Reach.ANSWERED,
     ),
     ErrorCode(
         code=UNSUPPORTED,
         meaning="the device responds, but has nothing of what the target reads",
         hint="change the target's options to what this model has",
         category=Category.PERMANENT,
+        dead_letter=DeadLetterRule.AT_OPENING,
+        reach=Reach.ANSWERED,
     ),
     ErrorCode(
         code=DOWN,
@@ -122,8 +138,9 @@ _ROWS = (
         " at once",
         category=Category.TRANSIENT,
         breaker=BreakerRule.EVERY_SLOT,
+        dead_letter=DeadLetterRule.NEVER,
         finding=True,
-        dark=True,
+        reach=Reach.SILENT,
     ),
     ErrorCode(
         code=UNWELL,
@@ -131,8 +148,22 @@ _ROWS = (
         " stored",
         hint="the message names the fault; poller collect shows all readings",
         category=Category.TRANSIENT,
+        retried=True,
         breaker=BreakerRule.EVERY_SLOT,
+        dead_letter=DeadLetterRule.NEVER,
         finding=True,
+        reach=Reach.ANSWERED,
+    ),
+    ErrorCode(
+        code=REJECTED,
+        meaning="a probe found that the server rejects the request itself, such as HTTP 404; its"
+        " readings are stored",
+        hint="change the target's options (path, host, auth, expect), or repair the server",
+        category=Category.PERMANENT,
+        breaker=BreakerRule.EVERY_SLOT,
+        dead_letter=DeadLetterRule.NEVER,
+        finding=True,
+        reach=Reach.ANSWERED,
     ),
     ErrorCode(
         code=HOST_BUSY,
@@ -158,6 +189,7 @@ _ROWS = (
         hint="report it to the author of the collector, with the worker's log line"
         " collector_crashed",
         category=Category.PERMANENT,
+        dead_letter=DeadLetterRule.AT_OPENING,
     ),
     ErrorCode(
         code=COLLECTOR_DIED,
@@ -238,4 +270,12 @@ _ROWS = (
 TABLE: Mapping[str, ErrorCode] = {row.code: row for row in _ROWS}
 RETRIED = frozenset(row.code for row in _ROWS if row.retried)
 FINDINGS = frozenset(row.code for row in _ROWS if row.finding)
-DARK = frozenset(row.code for row in _ROWS if row.dark)
+SILENT = frozenset(row.code for row in _ROWS if row.reach is Reach.SILENT)
+
+
+def category_of(code: str) -> str:
+    """Return `transient` or `permanent`; empty without an error, or for a code of another
+    release.
+    """
+    row = TABLE.get(code)
+    return row.category.value if row else ""

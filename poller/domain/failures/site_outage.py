@@ -9,8 +9,8 @@ from poller.domain.failures import error_codes
 from poller.domain.record.target_status import Status
 from poller.domain.scheduling import slots
 
-#: Error codes of a device that cannot be reached.
-DARK = error_codes.DARK
+#: Error codes of a device that does not respond.
+DARK = error_codes.SILENT
 
 
 @dataclass(frozen=True, slots=True)

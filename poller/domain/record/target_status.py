@@ -1,7 +1,8 @@
 """The status of a target, which the board stores between polls.
 
-The stored text starts with its mark: a letter for the state, B for an open breaker, and a letter
-for the reason of a dead letter. The board counts all three without parsing the rest.
+The stored text starts with its mark: a letter for the state, B for an open breaker, C for a
+confirmed failure, a letter for what the failure says about the device, and a letter for the reason
+of a dead letter. The board counts by the mark and judges devices by it, without parsing the rest.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from poller.domain.failures import circuit_breaker
+from poller.domain.failures import circuit_breaker, error_codes
 from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.error_codes import Reach
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.record.overview import State
 from poller.domain.scheduling import interval
@@ -20,10 +22,16 @@ from poller.domain.scheduling.interval import Decision
 LETTERS = {State.OK: "o", State.DEGRADED: "d", State.FAILING: "f", State.UNKNOWN: "u"}
 STATES = {letter: state for state, letter in LETTERS.items()}
 OPEN = "B"
+CONFIRMED = "C"
+#: A failing target without a letter responds, but not as it should.
+REACHES = {Reach.SILENT: "s", Reach.ANSWERED: "", Reach.UNTOLD: "x"}
 REASONS = {
     "A": Reason.AUTH_FAILED,
     "N": Reason.NOT_POLLABLE,
+    "U": Reason.UNSUPPORTED,
+    "K": Reason.COLLECTOR_CRASHED,
     "Q": Reason.COLLECTOR_QUARANTINED,
+    "P": Reason.PROTOCOL_ERROR,
     "L": Reason.OPEN_TOO_LONG,
 }
 _REASON_LETTERS = {reason: letter for letter, reason in REASONS.items()}
@@ -48,14 +56,28 @@ class Status(NamedTuple):
     breaker: Breaker = circuit_breaker.CLOSED
     parked_ms: int = 0  # since when the target is a dead letter; 0: it is none
     reason: Reason | None = None  # of the dead letter
+    confirmed: bool = False  # the failure lasts, see domain/failures/confirmation.py
 
     @property
     def mark(self) -> str:
         """The letters at the start of the stored text."""
         state = LETTERS[self.state]
         breaker = OPEN if self.breaker.trips else ""
+        failure = self._failure_letters() if self.state is State.FAILING else ""
         reason = _REASON_LETTERS[self.reason] if self.reason else ""
-        return state + breaker + reason
+        return state + breaker + failure + reason
+
+    def _failure_letters(self) -> str:
+        confirmed = CONFIRMED if self.confirmed else ""
+        return confirmed + REACHES[self.reach]
+
+    @property
+    def reach(self) -> Reach:
+        """What the last poll says about the device."""
+        if self.state is State.FAILING:
+            row = error_codes.TABLE.get(self.code)
+            return row.reach if row else Reach.UNTOLD
+        return Reach.UNTOLD if self.state is State.UNKNOWN else Reach.ANSWERED
 
     def pack(self) -> str:
         """Return the stored text, without code, message and extras where there are none."""
@@ -114,6 +136,7 @@ def _unpack_extras(extras: dict[str, Any], mark: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "parked_ms": int(extras.get("p", 0)),
         "reason": REASONS.get(mark[-1:]),
+        "confirmed": CONFIRMED in mark,
     }
     if "d" in extras:
         fields["decision"] = interval.unpack(extras["d"])

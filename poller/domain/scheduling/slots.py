@@ -25,6 +25,11 @@ def next_slot_ms(target_id: int, interval_ms: int, after_ms: int) -> int:
     return phase + intervals * interval_ms
 
 
+def latest_slot_ms(target_id: int, interval_ms: int, at_ms: int) -> int:
+    """Return the last slot that is not after an instant."""
+    return next_slot_ms(target_id, interval_ms, at_ms) - interval_ms
+
+
 def missed_slots(last_ms: int, plan_ms: int, interval_ms: int) -> int:
     """Return the unserved slots between two runs, 0 for the first run. No run makes up for them."""
     if not last_ms:

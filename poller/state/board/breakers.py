@@ -225,5 +225,5 @@ def _closed_text(target: BoardTarget) -> str:
     """The status text after a reset. It keeps the last poll; a damaged text stays as it is."""
     if not target.status.run_ms:
         return target.text
-    closed = target.status._replace(breaker=circuit_breaker.CLOSED, failures=0)
+    closed = target.status._replace(breaker=circuit_breaker.CLOSED, failures=0, confirmed=False)
     return closed.pack()

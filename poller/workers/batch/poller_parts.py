@@ -65,6 +65,7 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
     poll_loop = PollLoop(black_box, threads, watchdog)
     isolation = Isolation(services, poll_loop, incidents)
     reads = BoundedReads()
+    retries = Retries(settings)
     return PollerParts(
         runner=runner,
         services=services,
@@ -86,8 +87,8 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
         isolation=isolation,
         sessions=Sessions(policies.session_rules(settings)),
         writers=Writers(services.engine, services.sinks, settings, runner),
-        retries=Retries(settings),
-        judge=Judge(settings, services.staleness),
+        retries=retries,
+        judge=Judge(settings, services.staleness, retries),
         margin_ms=round(settings.lease_margin_s * 1000),
         queue_wait_ms=round(settings.queue_wait_s * 1000),
     )

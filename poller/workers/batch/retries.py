@@ -1,5 +1,5 @@
-"""Choose the failed polls of a round that get another attempt before their next slot, within a
-budget.
+"""Polls beside the plan, within a budget: failed polls that get another attempt, and failing
+targets that are polled before their next slot.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from poller.domain.failures import retry, site_outage
+from poller.domain.inventory.poll_target import PollTarget
 from poller.settings import Settings, policies
 from poller.workers.batch.finished_poll import FinishedPoll
 
@@ -19,6 +20,7 @@ class Retries:
     def __init__(self, settings: Settings) -> None:
         self.limits = policies.retry_limits(settings)
         self._budget = retry.Budget(settings.retry_share)
+        self._confirmations = retry.Budget(settings.retry_share)
         self._dark_after = settings.site_least
         self._unanswered: Counter[str] = Counter()  # by site: unanswered polls in a row
         self._lock = threading.Lock()
@@ -35,9 +37,19 @@ class Retries:
             ]
             first_attempts = len(polls) if attempt == 0 else 0
             self._budget = self._budget.earn(first_attempts)
+            self._confirmations = self._confirmations.earn(first_attempts)
             granted = self._budget.affordable(len(candidates))
             self._budget = self._budget.spend(granted)
         return set(candidates[:granted])
+
+    def affords_confirmation(self, target: PollTarget) -> bool:
+        """Whether a failing target may be polled before its next slot; spends from the budget."""
+        with self._lock:
+            if self._unanswered[target.site] >= self._dark_after:
+                return False
+            granted = self._confirmations.affordable(1)
+            self._confirmations = self._confirmations.spend(granted)
+        return bool(granted)
 
     def _count_unanswered(self, polls: Sequence[FinishedPoll]) -> None:
         """Count by site: retries at a site where no device answers would only delay other polls."""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from poller.collectors.staleness_registry import Sources
-from poller.domain.failures import circuit_breaker, dead_letter
+from poller.domain.failures import circuit_breaker, confirmation, dead_letter
+from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record import target_status
 from poller.domain.record.target_status import Status
@@ -19,6 +20,7 @@ from poller.settings import Settings, policies
 from poller.state.board.board_values import Move, Place, Start
 from poller.workers.batch.adaptive_pace import AdaptivePace
 from poller.workers.batch.finished_poll import FinishedPoll
+from poller.workers.batch.retries import Retries
 
 #: A slow retry comes up to this share early, so that a thousand dead letters spread out.
 EARLY_SHARE = 0.1
@@ -48,8 +50,14 @@ class Judge:
     """One per worker process. Randomness enters the decisions here."""
 
     def __init__(
-        self, settings: Settings, sources: Sources, chance: Callable[[], float] = random.random
+        self,
+        settings: Settings,
+        sources: Sources,
+        retries: Retries,
+        chance: Callable[[], float] = random.random,
     ) -> None:
+        self._retries = retries
+        self._confirm_ms = round(settings.breaker_confirm_s * 1000)
         self._pace = AdaptivePace(settings, sources, chance)
         self._rules = policies.breaker_rules(settings)
         self._open_limit_ms = round(settings.deadletter_after_s * 1000)
@@ -73,13 +81,17 @@ class Judge:
             poll.finished_ms,
             self._rules,
             self._chance(),
+            before.ok_ms,
         )
         reason = dead_letter.reason(
             poll.outcome, breaker, poll.finished_ms, self._open_limit_ms, before.reason
         )
         parked_ms = (before.parked_ms or poll.finished_ms) if reason else 0
-        if breaker.trips or before.breaker.trips or parked_ms or before.parked_ms:
-            after = after._replace(breaker=breaker, parked_ms=parked_ms, reason=reason)
+        if after.failures or before.failures or before.breaker.trips or before.parked_ms:
+            confirmed = self._is_confirmed(after, breaker, parked_ms)
+            after = after._replace(
+                breaker=breaker, parked_ms=parked_ms, reason=reason, confirmed=confirmed
+            )
         if poll.target.policy is Policy.ADAPTIVE and not breaker.trips:
             after = after._replace(decision=self._pace.decide(poll, after, start.overdue))
 
@@ -94,18 +106,38 @@ class Judge:
             wait_ms = round(self._slow_retry_ms * (1 - EARLY_SHARE * self._chance()))
             return Move(target.id, after.finished_ms + wait_ms, status, Place.PARKED)
         if after.breaker.trips:
-            probe_ms = max(after.finished_ms, after.breaker.probe_ms - 1)
-            next_ms = slots.next_slot_ms(target.id, target.interval_ms, probe_ms)
-            return Move(target.id, next_ms, status, Place.URGENT)
+            return Move(target.id, _probe_ms(target, after), status, Place.URGENT)
 
         if after.decision:
             chosen_ms = after.decision.chosen_ms
             next_ms = interval.next_ms(poll.started.plan_ms, chosen_ms, after.finished_ms)
+        elif after.failures and self._is_confirmed_soon(target, after):
+            next_ms = confirmation.next_ms(
+                target.id, target.interval_ms, self._confirm_ms, after.finished_ms
+            )
         else:
             next_ms = slots.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
         is_same_queue = poll.started.queue == start.queue
         is_steady = is_same_queue and target_status.is_steady(poll.started.status, after)
         return Move(target.id, next_ms, status, steady=is_steady)
+
+    def _is_confirmed(self, after: Status, breaker: Breaker, parked_ms: int) -> bool:
+        return confirmation.is_confirmed(
+            after.failures, after.code, breaker, bool(parked_ms), self._rules.usual.after
+        )
+
+    def _is_confirmed_soon(self, target: PollTarget, after: Status) -> bool:
+        """Whether the next poll comes before the next slot, to confirm the failure."""
+        is_open_question = not after.confirmed and confirmation.is_soon_worthwhile(after.code)
+        is_sooner = self._confirm_ms < target.interval_ms
+        return is_open_question and is_sooner and self._retries.affords_confirmation(target)
+
+
+def _probe_ms(target: PollTarget, after: Status) -> int:
+    """Return the last slot within the breaker's wait, at least the next slot."""
+    next_ms = slots.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
+    latest_ms = slots.latest_slot_ms(target.id, target.interval_ms, after.breaker.probe_ms)
+    return max(next_ms, latest_ms)
 
 
 def _unserved_slots(poll: FinishedPoll) -> int:

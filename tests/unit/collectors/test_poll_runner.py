@@ -80,9 +80,9 @@ def test_readings_before_an_error_are_stored() -> None:
     assert (outcome.result, names(outcome)) == (Result.PARTIAL, ["one"])
 
 
-@pytest.mark.parametrize("kind", [errors.DeviceDown, errors.DeviceUnwell])
+@pytest.mark.parametrize("kind", [errors.DeviceDown, errors.DeviceUnwell, errors.DeviceRejected])
 def test_a_finding_is_a_failure_with_readings(kind: type[errors.DeviceError]) -> None:
-    """This holds after a failed part, too; the finding is not retried."""
+    """This holds after a failed part, too. Only a service that answers badly is asked again."""
     part = api.PartFailed("a part", errors.DeviceTimeout("late"))
     for outcome in (
         run_script(raising(kind("gone"), ONE)),
@@ -91,7 +91,7 @@ def test_a_finding_is_a_failure_with_readings(kind: type[errors.DeviceError]) ->
         assert (outcome.result, outcome.error_code, outcome.retryable) == (
             Result.FAILED,
             kind.error_code,
-            False,
+            kind is errors.DeviceUnwell,
         )
         assert names(outcome) == ["one"]
 

@@ -23,7 +23,7 @@ local function reset(id, old, new, slot)
   if mark_of(old) ~= mark_of(new) then
     redis.call('HINCRBY', p .. 'counts', mark_of(old), -1)
     redis.call('HINCRBY', p .. 'counts', mark_of(new), 1)
-    redis.call('HINCRBY', p .. 'totals', 'breaker_closed', 1)
+    if string.find(mark_of(old), 'B') then redis.call('HINCRBY', p .. 'totals', 'breaker_closed', 1) end
   end
   redis.call('HDEL', p .. 'opened', id)
   return move_to_slot(id, queue, slot)

@@ -33,11 +33,12 @@ def test_a_code_of_a_run_shows_its_consequences(capsys: pytest.CaptureFixture[st
     assert shown["dead_letter"] == "at the second refusal"
     assert main.run(["explain", "timeout"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-4:] == [
+    assert lines[-5:] == [
         "category: transient",
         "retried: yes",
         "breaker: after breaker_failures failures",
         "dead letter: when the breaker is open for deadletter_after_s",
+        "device: no response",
     ]
 
 

@@ -11,7 +11,11 @@ from poller.domain.failures.circuit_breaker import CLOSED, Breaker, BreakerState
 from poller.settings import Settings, policies
 
 NOW = 1_800_000_000_000
-RULES = Rules(by_code={"auth_failed": Rule(1, 900_000, 900_000)}, jitter=0.1)
+RULES = Rules(
+    usual=Rule(after=5),
+    by_code={"auth_failed": Rule(1, 900_000, 900_000, 900_000)},
+    jitter=0.1,
+)
 
 
 def after_failures(number: int, code: str = "timeout", chance: float = 0.0) -> Breaker:
@@ -114,18 +118,22 @@ def test_a_target_whose_worker_died_has_an_open_breaker_at_once() -> None:
 
 
 @pytest.mark.parametrize("code", [error_codes.DOWN, error_codes.UNWELL])
-def test_the_second_finding_opens_the_breaker_without_a_wait(code: str) -> None:
-    """A finding never causes a wait, however long it lasts."""
-    rules = policies.breaker_rules(Settings())
-    assert circuit_breaker.record(CLOSED, 1, code, NOW, rules, 0.5) == CLOSED
-    for failures in (2, 3, 1000):
-        opened = circuit_breaker.record(
-            Breaker(failures - 2, NOW, NOW), failures, code, NOW, rules, 0.5
-        )
-        assert (opened.trips, opened.probe_ms) == (failures - 1, NOW)
-        assert circuit_breaker.state_at(opened, NOW) is BreakerState.HALF_OPEN
-
-
-def test_a_setting_of_one_failure_holds_for_findings_too() -> None:
+def test_a_finding_closes_the_breaker_however_long_it_lasts(code: str) -> None:
+    """A target whose result is the finding is polled at every slot."""
     rules = policies.breaker_rules(Settings(breaker_failures=1))
-    assert circuit_breaker.record(CLOSED, 1, error_codes.DOWN, NOW, rules, 0.5).trips == 1
+    for failures in (1, 2, 3, 1000):
+        for before in (CLOSED, Breaker(failures, NOW, NOW)):
+            assert circuit_breaker.record(before, failures, code, NOW, rules, 0.5) == CLOSED
+
+
+@pytest.mark.parametrize(
+    ("well_before_ms", "longest_ms"), [(86_399_999, 300_000), (86_400_000, 900_000)]
+)
+def test_the_longest_wait_depends_on_the_last_good_poll(
+    well_before_ms: int, longest_ms: int
+) -> None:
+    """A device that was well within the last day is probed every five minutes."""
+    rules = policies.breaker_rules(Settings())
+    ok_ms = NOW - well_before_ms
+    opened = circuit_breaker.record(Breaker(50, NOW, NOW), 60, "timeout", NOW, rules, 0.0, ok_ms)
+    assert opened.probe_ms - NOW == longest_ms

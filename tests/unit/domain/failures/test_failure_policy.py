@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -16,6 +16,7 @@ from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.settings import Settings, policies
 
 NOW = 1_800_000_000_000
+HOUR_MS = 3_600_000
 DAY_MS = 86_400_000
 NEVER = 1_000_000_000
 
@@ -24,18 +25,26 @@ NEVER = 1_000_000_000
 class Expected:
     """`opens_after` failures in a row the breaker opens for `first_ms`, then for `second_ms`."""
 
-    opens_after: int = 5
+    opens_after: int = 3
     first_ms: int = 30_000
     second_ms: int = 60_000
-    #: The reason of the dead letter when the breaker has opened twice, and after a day.
+    #: The reason of the dead letter when the breaker opens, opens twice, is open for an hour and
+    #: for a day.
+    once: Reason | None = None
     twice: Reason | None = None
+    an_hour: Reason | None = None
     a_day: Reason | None = Reason.OPEN_TOO_LONG
     retried: bool = False
 
 
-USUAL = Expected()
 RETRIED = Expected(retried=True)
-FINDING = Expected(opens_after=2, first_ms=0, second_ms=0)
+FINDING = Expected(opens_after=NEVER, a_day=None)
+
+
+def at_opening(reason: Reason) -> Expected:
+    return Expected(once=reason, twice=reason, an_hour=reason, a_day=reason)
+
+
 OWN_LIMIT = Expected(opens_after=NEVER)
 
 FAILED = {
@@ -46,15 +55,19 @@ FAILED = {
         first_ms=900_000,
         second_ms=900_000,
         twice=Reason.AUTH_FAILED,
+        an_hour=Reason.AUTH_FAILED,
         a_day=Reason.AUTH_FAILED,
     ),
-    "protocol_error": RETRIED,
-    "unsupported": USUAL,
+    "protocol_error": Expected(
+        retried=True, an_hour=Reason.PROTOCOL_ERROR, a_day=Reason.PROTOCOL_ERROR
+    ),
+    "unsupported": at_opening(Reason.UNSUPPORTED),
     "down": FINDING,
-    "unwell": FINDING,
+    "unwell": replace(FINDING, retried=True),
+    "rejected": FINDING,
     "host_busy": OWN_LIMIT,
     "device_error": RETRIED,
-    "collector_crashed": USUAL,
+    "collector_crashed": at_opening(Reason.COLLECTOR_CRASHED),
     "collector_died": Expected(opens_after=1),
     "collector_busy": OWN_LIMIT,
     # The next poll reads the file again: no wait, no dead letter.
@@ -94,14 +107,17 @@ def test_when_a_failed_poll_opens_the_breaker(code: str, expected: Expected) -> 
 
 @pytest.mark.parametrize(("code", "expected"), FAILED.items(), ids=list(FAILED))
 def test_how_long_a_failed_probe_keeps_the_breaker_open(code: str, expected: Expected) -> None:
-    """A failure that opens no breaker does not close one either."""
+    """A failure that opens no breaker does not close one either, except a finding."""
     again = breaker_after(Breaker(1, NOW - 1, NOW), 6, code)
-    assert again == Breaker(2, NOW - 1, NOW + expected.second_ms)
+    if error_codes.TABLE[code].finding:
+        assert again == CLOSED
+    else:
+        assert again == Breaker(2, NOW - 1, NOW + expected.second_ms)
 
 
 @pytest.mark.parametrize(("code", "expected"), FAILED.items(), ids=list(FAILED))
 def test_when_a_failed_poll_is_a_dead_letter(code: str, expected: Expected) -> None:
-    """Never at the first failure; an earlier reason stays."""
+    """Never at the first failure of the usual kind; an earlier reason stays."""
     outcome = Outcome(Result.FAILED, code)
 
     def reason(breaker: Breaker, before: Reason | None = None) -> Reason | None:
@@ -109,8 +125,10 @@ def test_when_a_failed_poll_is_a_dead_letter(code: str, expected: Expected) -> N
 
     assert reason(CLOSED) is None
     assert reason(CLOSED, Reason.NOT_POLLABLE) is Reason.NOT_POLLABLE
-    assert reason(Breaker(1, NOW, NOW)) is None
+    assert reason(Breaker(1, NOW, NOW)) is expected.once
     assert reason(Breaker(2, NOW, NOW)) is expected.twice
+    assert reason(Breaker(9, NOW - HOUR_MS + 1, NOW)) is expected.twice
+    assert reason(Breaker(9, NOW - HOUR_MS, NOW)) is expected.an_hour
     assert reason(Breaker(99, NOW - DAY_MS, NOW)) is expected.a_day
 
 
@@ -154,7 +172,7 @@ def test_which_failures_keep_the_poll_failed_although_it_has_readings() -> None:
     """The readings of a probe are its finding; any other poll with readings is partial."""
     readings = ReadingSet.of([Reading("up", 0.0)])
     for kind in device_errors():
-        is_finding = FAILED[kind.error_code] is FINDING
+        is_finding = kind.error_code in ("down", "unwell", "rejected")
         expected = Result.FAILED if is_finding else Result.PARTIAL
         assert from_error(kind("no"), readings).result is expected
 
