@@ -16,6 +16,7 @@ from poller.observability import logs
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
+    from poller.state.board.board_values import Report
 
 log = logs.get(__name__)
 
@@ -69,6 +70,23 @@ def publish(services: Services, events: Sequence[Event]) -> None:
         safe = [_without_secrets(services, event) for event in events]
         length = services.settings.events_length
         event_stream.publish(services.redis, services.keys, safe, length)
+
+
+def safe_reports(services: Services, reports: Sequence[Report]) -> list[Report]:
+    """Return reports whose events contain no secret. The board publishes them as they are."""
+
+    def safe(event: Event | None) -> Event | None:
+        return _without_secrets(services, event) if event else None
+
+    return [
+        report._replace(
+            down=safe(report.down),
+            up=safe(report.up),
+            failing=safe(report.failing),
+            recovered=safe(report.recovered),
+        )
+        for report in reports
+    ]
 
 
 def _without_secrets(services: Services, event: Event) -> Event:

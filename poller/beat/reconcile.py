@@ -13,10 +13,12 @@ from sqlalchemy.engine import Engine
 
 from poller.db.inventory import inventory_feed
 from poller.db.inventory.inventory_feed import Changes
+from poller.db.record import event_rows
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.observability import logs
+from poller.state.board import down_devices
 from poller.state.board.board_values import Removal
 from poller.state.board.moves import Board
 
@@ -46,6 +48,7 @@ def reconcile(board: Board, engine: Engine, leader: str, now_ms: int) -> Reconci
         return Reconciled(changed=False)
 
     if board_version is None:
+        _restore_news(board, engine, now_ms)
         return Reconciled(changed=True, event=_rebuild(board, engine, leader, "*", now_ms))
 
     since = str(board_version)
@@ -76,6 +79,13 @@ def _rebuild(board: Board, engine: Engine, leader: str, since: str, now_ms: int)
         message=f"the board was filled from the inventory: {summary}",
         data={"version": fleet.version, **counts},
     )
+
+
+def _restore_news(board: Board, engine: Engine, now_ms: int) -> None:
+    """Restore which devices were told as down and which targets as failing, from the events."""
+    down = event_rows.devices_down(engine)
+    troubled = event_rows.targets_failing(engine)
+    down_devices.restore(board, down, troubled, now_ms)
 
 
 def _apply_changes(board: Board, changes: Changes, leader: str, since: str, now_ms: int) -> None:

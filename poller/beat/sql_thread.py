@@ -20,6 +20,7 @@ from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.record.run import Run
 from poller.event_publisher import EventLog
 from poller.observability import logs
+from poller.state.board import down_devices
 from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_values import NotLeader, QueueChanges
 
@@ -107,6 +108,7 @@ class SqlThread:
         if reconciled.changed:
             update_queues(self._maintenance, leader)
             dead_letter_rows.forget_absent(engine)
+            down_devices.forget_absent(board)
 
         self._hosts.refresh(engine)
         repair = self._audit.check(board.now_ms())

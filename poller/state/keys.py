@@ -26,6 +26,8 @@
 | `stats:<n>`      | hash    | counters of the n-th slice of ten seconds; expires               |
 | `sites:<n>`      | hash    | polls and dark polls by site in that slice; expires              |
 | `dark`           | hash    | dark site -> its outage and canaries, as JSON                    |
+| `down`           | hash    | device id of a device told as down -> since, ids of its targets  |
+| `troubled`       | set     | targets that were told as failing                                |
 | `totals`         | hash    | the counters of `stats:<n>` since the board was made             |
 | `errors`         | list    | the newest failures, as JSON; bounded                            |
 | `set_aside`      | list    | queue entries that are no Celery messages, as JSON; bounded      |
@@ -59,10 +61,10 @@ ROUTINE_MARK = f"\x06\x16{ROUTINE_PRIORITY}"
 
 _TYPES = {
     "zset": ("inflight", "parked", "held", "standbys"),
-    "set": ("released", "queues", "own"),
+    "set": ("released", "queues", "own", "troubled"),
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
-        *("leader", "workers", "attending", "doubts", "dark", "totals", "prune"),
+        *("leader", "workers", "attending", "doubts", "dark", "down", "totals", "prune"),
     ),
     "string": ("outbox", "epoch", "recorded", "lock"),
     "list": ("errors", "set_aside"),

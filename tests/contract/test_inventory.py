@@ -284,3 +284,18 @@ def test_sql_refuses_an_interval_below_one_second(engine: Engine) -> None:
     add(engine, "sw1", SNMP)
     with pytest.raises(errors.StoreConflict), sql.writing(engine) as conn:
         conn.execute(sa.text("UPDATE targets SET interval_ms = 10"))
+
+
+def test_a_target_knows_its_siblings_and_a_new_one_is_a_change_of_all(engine: Engine) -> None:
+    """A worker that has a target cached learns of a new sibling, enabled or not."""
+    add(engine, "sw1", SNMP, TargetDraft(name="b", collector="snmp", enabled=False))
+    add(engine, "sw2", SNMP)
+    one, two = ids(engine, "sw1")
+    [other] = ids(engine, "sw2")
+    found = inventory_feed.poll_targets(engine, [one, two, other])
+    assert [found[each].siblings for each in (one, two, other)] == [(two,), (one,), ()]
+
+    before = inventory_feed.version(engine)
+    new = targets.add(engine, "sw1", TargetDraft(name="c", collector="snmp")).id
+    assert changed(engine, before) == [one, two, new]
+    assert inventory_feed.poll_targets(engine, [one])[one].siblings == (two, new)

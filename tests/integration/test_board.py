@@ -72,10 +72,8 @@ def test_finish_puts_a_target_at_its_next_slot_with_its_status(
         Move(2, NOW + 60_000, "f[1]"),
         Move(3, NOW + 9, "f[1]", place=Place.PARKED),
     ]
-    assert (
-        board.finish("a", moves, stats={"polls": 3, "lmax": 7}, errors=["e1"], now_ms=NOW)
-        == [Result.OK] * 3
-    )
+    finished = board.finish("a", moves, stats={"polls": 3, "lmax": 7}, errors=["e1"], now_ms=NOW)
+    assert finished.results == [Result.OK] * 3
     assert_sound(board, ids)
     counts = board.redis.hgetall(board.keys.counts)
     assert counts == {"u": "0", "o": "1", "f": "2"}
@@ -98,7 +96,7 @@ def test_a_steady_target_keeps_its_queue_unless_it_was_edited(
         [(spec(2, version=2, queue="poll.new"), NOW + 9), (spec(3, enabled=False), NOW)],
         2,
     )
-    assert board.finish("a", moves[1:], now_ms=NOW, queue=QUEUE) == [Result.OK, Result.GONE]
+    assert board.finish("a", moves[1:], now_ms=NOW, queue=QUEUE).results == [Result.OK, Result.GONE]
     assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 60_000
     assert board.redis.zscore(board.keys.due("poll.new"), "2") == NOW + 9
     assert not board.redis.exists(board.keys.inflight, board.keys.run, board.keys.edited)
@@ -113,7 +111,7 @@ def test_a_repeated_finish_is_counted_once(board: Board, leader: Leadership) -> 
     for expected in (Result.OK, Result.STALE):
         assert board.finish(
             "a", [Move(1, NOW + 60_000, "o[1]")], stats={"polls": 1}, errors=["e"], now_ms=NOW
-        ) == [expected]
+        ).results == [expected]
     assert board.redis.hget(board.keys.totals, "polls") == "1"
     assert board.redis.llen(board.keys.errors) == 1
 
@@ -137,7 +135,7 @@ def test_a_worker_that_lost_its_lease_is_refused(board: Board, leader: Leadershi
     start(board, "a", ids)
     assert [item.id for item in board.reap(leader.token, now_ms=NOW + 60_000)] == ids
     board.claim(leader.token, "b", "a", {QUEUE: 100}, LIMITS, NOW + 60_000)
-    assert board.finish("a", [Move(1, NOW, "o[1]")]) == [Result.STALE]
+    assert board.finish("a", [Move(1, NOW, "o[1]")]).results == [Result.STALE]
     assert_sound(board, ids)
     assert start(board, "b", ids) == [Result.OK]
 
@@ -224,7 +222,7 @@ def test_a_target_removed_in_flight_is_gone_when_it_finishes(
     claim(board, leader)
     start(board, "a", [1])
     board.place(leader.token, [(spec(i, enabled=False), NOW) for i in (1, 2)], 2)
-    assert board.finish("a", [Move(1, NOW, "o[1]")]) == [Result.GONE]
+    assert board.finish("a", [Move(1, NOW, "o[1]")]).results == [Result.GONE]
     assert start(board, "a", [2]) == [Result.GONE]
     for key in (board.keys.inflight, board.keys.run, board.keys.spec, board.keys.status):
         assert not board.redis.exists(key)
@@ -241,7 +239,7 @@ def test_a_target_added_again_during_its_old_run_is_not_doubled(
     board.place(leader.token, [(spec(1, enabled=False), NOW)], 2)
     board.place(leader.token, [(spec(1, version=3), NOW)], 3)
     assert_sound(board, [1])
-    assert board.finish("a", [Move(1, NOW + 5, "o[1]")], now_ms=NOW) == [Result.OK]
+    assert board.finish("a", [Move(1, NOW + 5, "o[1]")], now_ms=NOW).results == [Result.OK]
     assert_sound(board, [1])
 
 

@@ -30,7 +30,10 @@ def test_damaged_sums_do_not_stop_a_finish(board: Board, leader: Leadership) -> 
     ):
         board.redis.hset(key, field, "rubbish")
     moves = [Move(i, NOW + 60_000, "o[1]") for i in ids]
-    assert board.finish("a", moves, stats={"polls": 2, "lmax": 5}, now_ms=NOW) == [Result.OK] * 2
+    assert (
+        board.finish("a", moves, stats={"polls": 2, "lmax": 5}, now_ms=NOW).results
+        == [Result.OK] * 2
+    )
     assert_sound(board, ids)
     assert board.redis.hget(board.keys.totals, "polls") == "2"
 

@@ -179,10 +179,10 @@ class BoardMachine(RuleBasedStateMachine):
         token, started = self.polls.pop(target)
         steady = place is Place.DUE and started.status.state is State.OK
         move = Move(target, self.now + after_ms, "o[1]", place, steady)
-        verdict = self.board.finish(token, [move], now_ms=self.now, queue=started.queue)[0]
+        verdict = self.board.finish(token, [move], now_ms=self.now, queue=started.queue).results[0]
         assert verdict is (Result.OK if target in self.specs else Result.GONE)
         assert (
-            self.board.finish(token, [move], now_ms=self.now, queue=started.queue)[0]
+            self.board.finish(token, [move], now_ms=self.now, queue=started.queue).results[0]
             is Result.STALE
         )
 

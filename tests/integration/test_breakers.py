@@ -100,7 +100,7 @@ class World:
             **parked,
         )  # type: ignore[arg-type]
         moves = [Move(i, now_ms + 300_000, status.pack(), place) for i in ids]
-        assert set(self.board.finish(claim.token, moves)) == {Result.OK}
+        assert set(self.board.finish(claim.token, moves).results) == {Result.OK}
 
     def park(self, ids: list[int], reason: Reason = Reason.AUTH_FAILED) -> None:
         """Make dead letters, on the board and in SQL."""
@@ -205,7 +205,7 @@ def test_a_reset_keeps_a_run_in_flight_whose_finish_wins(world: World, cli: Cli)
     move = Move(
         ids[0], world.board.now_ms() + 900_000, started.targets[0].status.pack(), Place.URGENT
     )
-    assert world.board.finish(claim.token, [move]) == [Result.OK]
+    assert world.board.finish(claim.token, [move]).results == [Result.OK]
     assert world.board.statuses(ids)[ids[0]].breaker.trips == 2
     assert (world.seen().breakers_open, world.sound(ids)) == (1, True)
 

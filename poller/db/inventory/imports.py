@@ -259,6 +259,7 @@ def _store_targets(change: Change, rows: Sequence[Row], known: _Existing) -> Cou
     device_ids = dict(change.conn.execute(_DEVICE_IDS, names).all())
     written: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()
+    grown: set[int] = set()  # devices that had targets and get more
     for row in rows:
         for target in row.targets:
             target_name = target.name or target.collector or ""
@@ -267,12 +268,16 @@ def _store_targets(change: Change, rows: Sequence[Row], known: _Existing) -> Cou
             values["device_id"] = device_ids[row.device.name]
             if old is None:
                 counts["added"] += 1
+                if row.device.name in known.devices:
+                    grown.add(values["device_id"])
             elif _is_unchanged(values, old):
                 counts["unchanged"] += 1
                 continue
             else:
                 counts["updated"] += 1
             written.append(values)
+    # Workers know a target with its siblings.
+    inventory_feed.stamp_targets(change, in_list(targets.c.device_id, sorted(grown)))
     written.sort(key=itemgetter("device_id", "name"))
     _write(change.conn, targets, written, _TARGET_COLUMNS, _UPDATE_TARGET)
     return counts

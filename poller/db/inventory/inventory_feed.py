@@ -191,7 +191,16 @@ def poll_targets(engine: Engine, ids: Iterable[int]) -> dict[int, PollTarget]:
     """Return these targets as a worker needs them. Removed targets are missing."""
     with sql.single_read(engine) as conn:
         rows = conn.execute(_POLL_TARGETS, {"ids": list(ids)}).all()
-    return {row.id: _poll_target(row) for row in rows}
+        by_device = _targets_by_device(conn, {row.device_id for row in rows})
+    return {row.id: _poll_target(row, by_device[row.device_id]) for row in rows}
+
+
+def _targets_by_device(conn: Connection, device_ids: Collection[int]) -> dict[int, list[int]]:
+    """Return the ids of all targets of these devices, enabled or not."""
+    by_device: dict[int, list[int]] = {device_id: [] for device_id in device_ids}
+    for row in conn.execute(_OF_DEVICES, {"device_ids": list(device_ids)}):
+        by_device[row.device_id].append(row.id)
+    return by_device
 
 
 def credentials(engine: Engine, ids: Iterable[int]) -> dict[int, Sealed]:
@@ -226,7 +235,7 @@ def _queue(collector: str, site: str | None, device: str, target: str) -> str:
     return queue_routing.queue_name(collector, queue_routing.merge_requirements(*levels))
 
 
-def _poll_target(row: AnyRow) -> PollTarget:
+def _poll_target(row: AnyRow, of_device: Iterable[int]) -> PollTarget:
     return PollTarget(
         id=row.id,
         version=row.version,
@@ -241,6 +250,7 @@ def _poll_target(row: AnyRow) -> PollTarget:
         options=row.options,
         tags=tuple(row.tags),
         credential_id=row.credential_id,
+        siblings=tuple(target_id for target_id in of_device if target_id != row.id),
         policy=Policy(row.policy),
         min_ms=row.min_ms,
         max_ms=row.max_ms,
@@ -313,6 +323,12 @@ _POLL_TARGETS = (
     )
     .select_from(_JOINED)
     .where(in_list(targets.c.id, "ids"))
+)
+
+_OF_DEVICES = (
+    sa.select(targets.c.id, targets.c.device_id)
+    .where(in_list(targets.c.device_id, "device_ids"))
+    .order_by(targets.c.id)
 )
 
 _CREDENTIALS = sa.select(

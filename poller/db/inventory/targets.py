@@ -62,6 +62,8 @@ def insert(change: Change, device_id: int, device: str, draft: TargetDraft) -> i
         "created_at": change.now,
         "updated_at": change.now,
     }
+    # Workers know a target with its siblings.
+    inventory_feed.stamp_targets(change, targets.c.device_id == device_id)
     statement = sa.insert(targets).values(row).returning(targets.c.id)
     return int(change.conn.execute(statement).scalar_one())
 

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine
 from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.in_list import in_list
-from poller.db.tables import events
+from poller.db.tables import events, targets
 from poller.domain.record.event_kinds import Event, EventFilter, Kind
 
 _COLUMNS = (
@@ -72,6 +72,39 @@ def recent(engine: Engine, wanted: EventFilter, limit: int) -> list[Event]:
     with sql.single_read(engine) as conn:
         rows = conn.execute(query.limit(limit)).all()
     return [_event(row) for row in rows if row.kind in _KINDS]
+
+
+def devices_down(engine: Engine) -> dict[int, list[int]]:
+    """Return the devices whose last event says that they are down, with their enabled targets."""
+    last = _last_of(events.c.device_id, Kind.DEVICE_WENT_DOWN, Kind.DEVICE_RECOVERED)
+    query = (
+        sa.select(targets.c.device_id, targets.c.id)
+        .where(targets.c.device_id.in_(last), targets.c.enabled)
+        .order_by(targets.c.id)
+    )
+    found: dict[int, list[int]] = {}
+    with sql.single_read(engine) as conn:
+        for device_id, target_id in conn.execute(query):
+            found.setdefault(device_id, []).append(target_id)
+    return found
+
+
+def targets_failing(engine: Engine) -> list[int]:
+    """Return the enabled targets whose last event says that they are failing."""
+    last = _last_of(events.c.target_id, Kind.TARGET_FAILING, Kind.TARGET_RECOVERED)
+    query = sa.select(targets.c.id).where(targets.c.id.in_(last), targets.c.enabled)
+    with sql.single_read(engine) as conn:
+        return list(conn.execute(query).scalars())
+
+
+def _last_of(column: sa.Column[Any], bad: Kind, good: Kind) -> sa.Select[Any]:
+    """Select the values of a column whose last event of two kinds is the bad one."""
+    newest = (
+        sa.select(sa.func.max(events.c.id))
+        .where(events.c.kind.in_([bad.value, good.value]))
+        .group_by(column)
+    )
+    return sa.select(column).where(events.c.id.in_(newest), events.c.kind == bad.value)
 
 
 def _event(row: Any) -> Event:

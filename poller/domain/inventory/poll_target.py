@@ -38,6 +38,7 @@ class PollTarget:
     options: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     credential_id: int | None = None
+    siblings: tuple[int, ...] = ()  # the other targets of the device, enabled or not
     policy: Policy = Policy.FIXED
     # Only for an adaptive target:
     min_ms: int | None = None

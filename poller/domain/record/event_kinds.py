@@ -20,6 +20,8 @@ class Kind(enum.StrEnum):
 
     DEVICE_WENT_DOWN = "device_went_down"
     DEVICE_RECOVERED = "device_recovered"
+    TARGET_FAILING = "target_failing"
+    TARGET_RECOVERED = "target_recovered"
     BREAKER_OPENED = "breaker_opened"
     BREAKER_CLOSED = "breaker_closed"
     SITE_OPENED = "site_opened"
@@ -52,6 +54,7 @@ class Kind(enum.StrEnum):
 _BAD = frozenset(
     (
         Kind.DEVICE_WENT_DOWN,
+        Kind.TARGET_FAILING,
         Kind.BREAKER_OPENED,
         Kind.SITE_OPENED,
         Kind.DEAD_LETTER_MADE,

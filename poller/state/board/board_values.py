@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from poller.domain.failures.outcome import Result
 from poller.domain.record import target_status
+from poller.domain.record.event_kinds import Event
 
 
 class NotLeader(Exception):
@@ -107,6 +108,28 @@ class Move(NamedTuple):
     status: str = ""
     place: Place = Place.DUE
     steady: bool = False
+
+
+class Report(NamedTuple):
+    """News of a finished target that fails, or did.
+
+    The board decides which of the events are true, publishes those, and remembers what it told.
+    """
+
+    target_id: int
+    device_id: int
+    siblings: Sequence[int]  # the other targets of the device
+    down: Event | None = None  # the device does not respond
+    up: Event | None = None  # the device responds again
+    failing: Event | None = None
+    recovered: Event | None = None
+
+
+class Finished(NamedTuple):
+    """The result of each move, and the events that the board published."""
+
+    results: list[Result]
+    events: list[Event]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from poller.domain.batched import batched
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record import target_status
+from poller.domain.record.event_kinds import Event
 from poller.domain.record.overview import State
 from poller.state.board import record_formats
 from poller.state.board.board_reader import BoardReader
@@ -23,11 +24,13 @@ from poller.state.board.board_values import (
     Claimed,
     ClaimLimits,
     Demand,
+    Finished,
     Move,
     Place,
     Placed,
     Reaped,
     Removal,
+    Report,
     Start,
     Started,
 )
@@ -35,6 +38,7 @@ from poller.state.keys import ROUTINE_MARK, SLICE_MS
 from poller.state.redis_client import store_errors
 
 STATS_LIFETIME_S = 3600
+EVENTS_LENGTH = 10_000
 #: Dead letters that one requeue makes due together, as many as one batch. Later ones are spread:
 #: a common cause of their failure should not meet all of them at the same time.
 REQUEUE_AT_ONCE = 64
@@ -187,11 +191,14 @@ class Board(BoardReader):
         now_ms: int | None = None,
         believed_ms: int | None = None,
         queue: str = "",
-    ) -> list[Result]:
+        reports: Sequence[Report] = (),
+        events_length: int = EVENTS_LENGTH,
+    ) -> Finished:
         """Move targets to their next place, together with their status, statistics and error texts.
 
         `believed_ms` is the clock that chose the next instants; if the board's clock was set
-        since, the instants follow it. `queue` is the queue of the steady targets.
+        since, the instants follow it. `queue` is the queue of the steady targets. The stream of
+        events keeps about `events_length` entries.
         """
         steady = [move for move in moves if move.steady]
         others = [move for move in moves if not move.steady]
@@ -213,11 +220,17 @@ class Board(BoardReader):
             arguments += (move.id, next_place, move.status)
 
         arguments += (len(errors), *errors)
+        arguments += (len(reports), events_length)
+        for report in reports:
+            arguments += record_formats.report_arguments(report)
         arguments += chain.from_iterable((stats or {}).items())
 
-        refused = self.scripts.run("finish", arguments)
+        refused, published = self.scripts.run("finish", arguments)
         refusals = _refusals(refused)
-        return [refusals.get(move.id, Result.OK) for move in moves]
+        return Finished(
+            results=[refusals.get(move.id, Result.OK) for move in moves],
+            events=_published(published, reports),
+        )
 
     def count(self, stats: Mapping[str, int]) -> None:
         """Add to the statistics of the current slice and to the totals."""
@@ -332,6 +345,15 @@ def _started(target_id: int, run: str, spec: str, status: str | None, now_ms: in
         queue,
         target_status.unpack(status or ""),
     )
+
+
+def _published(pairs: Sequence[str], reports: Sequence[Report]) -> list[Event]:
+    """The events that the script published, from pairs of a report's number and a field of it."""
+    events = []
+    for number, name in batched(pairs, 2):
+        events.append(getattr(reports[int(number) - 1], name))
+
+    return events
 
 
 def _refusals(pairs: Sequence[str]) -> dict[int, Result]:

@@ -9,11 +9,16 @@ A record that another program damaged is read as a missing one.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record import event_kinds
+from poller.domain.record.event_kinds import Event
+from poller.state.board.board_values import Report
 
 #: A score below this is no instant: an operator wants the target polled at once.
 FIRST_INSTANT_MS = 1000
@@ -81,6 +86,21 @@ def plan_ms(run: str) -> int | None:
     """The planned instant in a `run` record, or None if it holds none."""
     plan = run.split("|", 2)[1]
     return int(plan) if plan.isdigit() else None
+
+
+def report_arguments(report: Report) -> list[Any]:
+    """A report as arguments of `finish`; "" stands for an event that it does not have."""
+    siblings = ",".join(map(str, report.siblings))
+    events = (report.down, report.up, report.failing, report.recovered)
+    return [report.target_id, report.device_id, siblings, *map(_event_text, events)]
+
+
+def _event_text(event: Event | None) -> str:
+    """The fields of an entry in the stream of events, as a JSON list."""
+    if event is None:
+        return ""
+    fields = event_kinds.pack(event)
+    return json.dumps(list(chain.from_iterable(fields.items())))
 
 
 def parse_opening(text: str | None, now_ms: int) -> Opening | None:

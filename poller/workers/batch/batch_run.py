@@ -16,6 +16,7 @@ from poller import errors, event_publisher
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record import run
+from poller.domain.record.event_kinds import Event
 from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
@@ -242,11 +243,12 @@ class BatchRun:
             if poll.target.id not in retried
         ]
         self._parts.writers.write_rows(runs, round_effects.dead_letters(verdicts))
-        self._finish(runs, verdicts, retried)
+        published = self._finish(runs, verdicts, retried)
         self._retried += retried
 
         for item in collected:
             del self._unfinished[item.id]
+        event_publisher.write_lines(published)
         events = round_effects.events(verdicts)
         if events:
             event_publisher.emit(self._parts.services, events)
@@ -289,21 +291,30 @@ class BatchRun:
             write_ms=write_ms if outcome.readings else 0,
         )
 
-    def _finish(self, runs: Sequence[Run], verdicts: Sequence[Verdict], retried: set[int]) -> None:
-        """Move the targets of a round to their next place; targets to be retried stay in flight."""
+    def _finish(
+        self, runs: Sequence[Run], verdicts: Sequence[Verdict], retried: set[int]
+    ) -> list[Event]:
+        """Move the targets of a round to their next place; targets to be retried stay in flight.
+
+        Returns the events that the board published.
+        """
         queue = self._start.queue
         targets: dict[int, PollTarget] = {verdict.target.id: verdict.target for verdict in verdicts}
         final_runs = [row for row in runs if row.target_id in targets]
         moves = [verdict.move for verdict in verdicts]
-        self._parts.board.finish(
+        services = self._parts.services
+        published = self._parts.board.finish(
             self._token,
             moves,
             believed_ms=self._start.believed_ms,
             stats=round_effects.counters(queue, runs, verdicts, len(retried)),
             error_texts=round_effects.error_texts(final_runs, targets),
             queue=queue,
+            reports=event_publisher.safe_reports(services, round_effects.reports(verdicts)),
+            events_length=services.settings.events_length,
         )
         self._parts.running.count_polls(len(moves))
+        return published
 
     def _end(self) -> list[int]:
         """Hand back the targets that were cut off, and keep those to be retried in flight."""

@@ -13,8 +13,9 @@ import redis
 
 from poller import errors
 from poller.domain.failures.outcome import Result
-from poller.state.board.board_values import Move, Start
-from poller.state.board.moves import Board
+from poller.domain.record.event_kinds import Event
+from poller.state.board.board_values import Move, Report, Start
+from poller.state.board.moves import EVENTS_LENGTH, Board
 
 REPEAT_S = 0.25
 
@@ -44,8 +45,11 @@ class RetryingBoard:
         stats: Mapping[str, int] | None = None,
         error_texts: Sequence[str] = (),
         queue: str = "",
-    ) -> None:
-        self._repeat(
+        reports: Sequence[Report] = (),
+        events_length: int = EVENTS_LENGTH,
+    ) -> list[Event]:
+        """Return the events that the board published."""
+        finished = self._repeat(
             self._board.finish,
             token,
             moves,
@@ -53,7 +57,10 @@ class RetryingBoard:
             errors=error_texts,
             believed_ms=believed_ms,
             queue=queue,
+            reports=reports,
+            events_length=events_length,
         )
+        return finished.events
 
     def _repeat(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         while True:

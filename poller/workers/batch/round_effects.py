@@ -1,5 +1,5 @@
-"""What one round changes beside the board: dead letters in SQL, events, counters, and the last
-errors.
+"""What one round changes beside the places of its targets: dead letters in SQL, events, reports,
+counters, and the last errors.
 
 Pure functions of verdicts and ledger rows; writing them is the business of `batch_run`.
 """
@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from poller.domain.failures import site_outage
+from poller.domain.failures import error_codes, site_outage
 from poller.domain.failures.dead_letter import Letter
+from poller.domain.failures.error_codes import Reach
 from poller.domain.inventory import duration
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics import histogram
 from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.overview import State
 from poller.domain.record.run import Run
+from poller.state.board.board_values import Report
 from poller.state.cluster import site_windows
 from poller.workers.batch.verdict import Verdict
+
+_GOOD_STATES = (State.OK, State.DEGRADED)
 
 
 def dead_letters(verdicts: Sequence[Verdict]) -> list[Letter]:
@@ -48,6 +53,86 @@ def _letter(verdict: Verdict) -> Letter:
     )
 
 
+def reports(verdicts: Iterable[Verdict]) -> list[Report]:
+    """Return a report for each target that fails, or did; a healthy round has none.
+
+    Whether the device is down depends on its other targets, which only the board knows.
+    """
+    found = []
+    for verdict in verdicts:
+        if not verdict.after.failures:
+            if verdict.before.state not in _GOOD_STATES:
+                found.append(_good_report(verdict))
+        else:
+            found.append(_bad_report(verdict))
+    return found
+
+
+def _bad_report(verdict: Verdict) -> Report:
+    target, after = verdict.target, verdict.after
+    down = up = None
+    if after.reach is Reach.SILENT:
+        down = _device_down(verdict)
+    elif after.reach is Reach.ANSWERED:
+        up = _device_up(verdict)
+    data = {**_failure(verdict), "address": target.address}
+    message = f"{_name(target)} is failing: {after.code}: {after.message}"
+    failing = _event(Kind.TARGET_FAILING, verdict, message, data)
+    return Report(target.id, target.device_id, target.siblings, down, up, failing)
+
+
+def _good_report(verdict: Verdict) -> Report:
+    target, before = verdict.target, verdict.before
+    up = _device_up(verdict)
+    data = {"code": before.code, "failures": before.failures, "seconds": _seconds_bad(verdict)}
+    message = f"{_name(target)} is well again{_length_of(verdict)}"
+    recovered = _event(Kind.TARGET_RECOVERED, verdict, message, data)
+    return Report(target.id, target.device_id, target.siblings, up=up, recovered=recovered)
+
+
+def _device_down(verdict: Verdict) -> Event:
+    target, after = verdict.target, verdict.after
+    data = {
+        **_failure(verdict),
+        "address": target.address,
+        "site": target.site,
+        "targets": len(target.siblings) + 1,
+    }
+    message = f"{target.device} is down, no target of it responds: {after.message}"
+    return _event(Kind.DEVICE_WENT_DOWN, verdict, message, data)
+
+
+def _device_up(verdict: Verdict) -> Event:
+    target = verdict.target
+    data = {
+        "address": target.address,
+        "site": target.site,
+        "failures": verdict.before.failures,
+        "seconds": _seconds_bad(verdict),
+    }
+    message = f"{target.device} responds again{_length_of(verdict)}"
+    return _event(Kind.DEVICE_RECOVERED, verdict, message, data)
+
+
+def _failure(verdict: Verdict) -> dict[str, Any]:
+    after = verdict.after
+    category = error_codes.category_of(after.code)
+    return {"code": after.code, "category": category, "failures": after.failures}
+
+
+def _seconds_bad(verdict: Verdict) -> int:
+    """How long the target had failed before this poll; 0 if that is not known."""
+    before = verdict.before
+    if not before.failures:
+        return 0
+    return max(0, verdict.after.finished_ms - before.since_ms) // 1000
+
+
+def _length_of(verdict: Verdict) -> str:
+    seconds = _seconds_bad(verdict)
+    return f" after {duration.rounded_text(seconds * 1000)}" if seconds else ""
+
+
 def events(verdicts: Iterable[Verdict]) -> list[Event]:
     """Return an event for each breaker that opened or closed and each dead letter made or
     cleared.
@@ -55,9 +140,9 @@ def events(verdicts: Iterable[Verdict]) -> list[Event]:
     found: list[Event] = []
     for verdict in verdicts:
         if verdict.opened:
-            found.extend(_opened(verdict))
+            found.append(_opened(verdict))
         elif verdict.closed:
-            found.extend(_closed(verdict))
+            found.append(_closed(verdict))
         if verdict.reason and not verdict.before.parked_ms:
             found.append(_dead_letter_made(verdict))
         elif verdict.before.parked_ms and not verdict.reason:
@@ -65,31 +150,25 @@ def events(verdicts: Iterable[Verdict]) -> list[Event]:
     return found
 
 
-def _opened(verdict: Verdict) -> Iterator[Event]:
+def _opened(verdict: Verdict) -> Event:
     target, after = verdict.target, verdict.after
-    if after.code in site_outage.DARK:
-        yield _event(Kind.DEVICE_WENT_DOWN, verdict, f"{target.device} is down: {after.message}")
-
-    is_waiting = after.breaker.probe_ms > after.finished_ms
-    next_step = "is left alone" if is_waiting else "is asked again at its next slot"
     failures = _count_failures(after.failures)
-    message = f"{_name(target)} {next_step} after {failures} in a row: {after.code}"
-    data = {"code": after.code, "failures": after.failures}
-    yield _event(Kind.BREAKER_OPENED, verdict, message, data)
+    message = f"{_name(target)} is left alone after {failures} in a row: {after.code}"
+    data = {
+        "code": after.code,
+        "failures": after.failures,
+        "address": target.address,
+        "probe_ms": verdict.move.next_ms,
+    }
+    return _event(Kind.BREAKER_OPENED, verdict, message, data)
 
 
-def _closed(verdict: Verdict) -> Iterator[Event]:
+def _closed(verdict: Verdict) -> Event:
     target, before = verdict.target, verdict.before
     open_ms = verdict.after.finished_ms - before.breaker.since_ms
     open_for = duration.rounded_text(max(0, open_ms))
-    data = {"failures": before.failures}
-    if before.code in site_outage.DARK:
-        failures = _count_failures(before.failures)
-        message = f"{target.device} answers again after {open_for} and {failures}"
-        yield _event(Kind.DEVICE_RECOVERED, verdict, message, data)
-
     message = f"{_name(target)} is polled as usual again after {open_for}"
-    yield _event(Kind.BREAKER_CLOSED, verdict, message, data)
+    return _event(Kind.BREAKER_CLOSED, verdict, message, {"failures": before.failures})
 
 
 def _dead_letter_made(verdict: Verdict) -> Event:

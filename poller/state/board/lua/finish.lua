@@ -2,15 +2,23 @@
 --
 -- KEYS[1] prefix            reads  run, edited, spec, status
 --                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts,
---                           stats:<n>, sites:<n>, totals, errors
+--                           stats:<n>, sites:<n>, totals, errors, down, troubled, events
 -- ARGV    now in ms ('' = server clock), now by the worker's belief ('' = the same), claim token,
 --         stats slice length in ms, stats lifetime in s,
 --         queue of the steady targets, number of steady targets, number of all targets n,
 --         then n times, the steady targets first: id, next instant in ms (after u: urgent, after p: parked),
 --         status ('' = keep);
 --         then the number of error texts, these texts,
+--         the number of reports, the length of the stream of events, then for each report: id, device id,
+--         ids of the device's other targets with commas, and four events as JSON lists ('' = none): down, up,
+--         failing, recovered;
 --         and pairs: counter, increment (see `count` in prelude.lua)
--- Returns pairs of an id that did not move and the reason: stale (another claim has the target) or gone (removed).
+-- Returns pairs of an id that did not move and the reason: stale (another claim has the target) or gone (removed);
+--         and pairs of a report's number and the name of an event that was published.
+--
+-- A report is about a target that fails, or did. A device is down when a failure without a response is confirmed and
+-- no other target of the device responds. `down` and `troubled` hold what was told. So each change is told once,
+-- whichever workers poll the targets of the device, and a repeated call tells nothing.
 --
 -- A steady target was well and is well: its mark is the same and it waits for its next slot, so nothing else is read.
 -- While targets in flight were edited or the clock was stepped, no target counts as steady: an edited target
@@ -24,6 +32,7 @@ local edited = redis.call('EXISTS', p .. 'edited') == 1
 if edited or step ~= 0 then steady = 0 end
 
 local ids, runs, leaving, refused, statuses, counts = {}, {}, {}, {}, {}, {}
+local marks, published = {}, {} -- of targets whose status was stored; of reports
 
 local function refuse(id, reason)
   refused[#refused + 1] = id
@@ -57,6 +66,7 @@ local function store_status(id, status, before)
   statuses[#statuses + 1] = id
   statuses[#statuses + 1] = status
   local new, old = mark_of(status), before and mark_of(before)
+  marks[id] = new
   if new ~= old then
     counts[new] = (counts[new] or 0) + 1
     if old then counts[old] = (counts[old] or 0) - 1 end
@@ -109,7 +119,7 @@ if n > 0 then
   if #statuses > 0 then redis.call('HSET', p .. 'status', unpack(statuses)) end
 end
 for mark, change in pairs(counts) do add(p .. 'counts', mark, change) end
-if n > 0 and #leaving == 0 then return refused end -- a call that is repeated after a lost reply counts once
+if n > 0 and #leaving == 0 then return {refused, published} end -- a call that is repeated after a lost reply counts once
 
 local at = FIRST + 3 * n
 local texts = tonumber(ARGV[at])
@@ -117,5 +127,90 @@ if texts > 0 then
   redis.call('LPUSH', p .. 'errors', unpack(ARGV, at + 1, at + texts))
   redis.call('LTRIM', p .. 'errors', 0, 99)
 end
-count(now, ARGV[4], ARGV[5], at + texts + 1)
-return refused
+
+-- Whether a target will soon show if its device responds. A target that is due later is due now.
+local function shows_soon(id)
+  local queue = queue_of(id)
+  if not queue then return false end
+  if redis.call('ZSCORE', p .. 'inflight', id) then return true end
+  if opened_until(redis.call('HGET', p .. 'opened', id)) > tonumber(now) then return false end
+  local due = redis.call('ZSCORE', p .. 'due:' .. queue, id)
+  if due and tonumber(due) > tonumber(now) then
+    redis.call('ZADD', p .. 'due:' .. queue, now, id)
+    return true
+  end
+  local slot = tonumber(due or redis.call('ZSCORE', p .. 'urgent:' .. queue, id) or 0)
+  return slot > 0 and slot <= tonumber(now) and (slot < 1000 or now - slot < 60000)
+end
+
+-- What the targets of a device show together: 'down', 'responds', or nil while that is open.
+-- A target shows that its device responds if it had a response since the confirmed silence of another one began.
+local function device_state(members)
+  local silent_since, others = 0, {}
+  for i, status in ipairs(redis.call('HMGET', p .. 'status', unpack(members))) do
+    local mark, since, finished, ok = string.match(status or '', '^(%a+)%[(%d+),%d+,(%d+),(%d+),')
+    if mark then
+      local silent = string.find(mark, 's', 2, true)
+      if silent and string.find(mark, 'C', 2, true) then
+        silent_since = math.max(silent_since, tonumber(since))
+      else
+        local answered = not silent and not string.find(mark, 'x', 2, true)
+        others[#others + 1] = {members[i], tonumber(answered and finished or ok), answered, silent}
+      end
+    end
+  end
+  if silent_since == 0 then return nil end
+
+  local open = false
+  for _, other in ipairs(others) do
+    local id, response, answered, silent = unpack(other)
+    if response >= silent_since then
+      if answered or not silent and now - response < 300000 then return 'responds' end
+      if silent then open = true end -- its silence is not confirmed
+    elseif answered and shows_soon(id) then
+      open = true
+    end
+  end
+  if open then return nil end
+  return 'down'
+end
+
+local function report(number, at, events_length)
+  local id, device, siblings = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local mark = marks[id]
+  if not mark then return end
+  local failing, confirmed = string.sub(mark, 1, 1) == 'f', string.find(mark, 'C', 2, true)
+
+  local function publish(name, text)
+    if text == '' then return end
+    redis.call('XADD', p .. 'events', 'MAXLEN', '~', events_length, '*', unpack(cjson.decode(text)))
+    published[#published + 1] = tostring(number)
+    published[#published + 1] = name
+  end
+
+  if failing and string.find(mark, 's', 2, true) then
+    if redis.call('HEXISTS', p .. 'down', device) == 1 then return end
+    local members = {id}
+    for sibling in string.gmatch(siblings, '%d+') do members[#members + 1] = sibling end
+    local state = device_state(members)
+    if state == 'down' then
+      redis.call('HSET', p .. 'down', device, now .. '|' .. table.concat(members, ','))
+      publish('down', ARGV[at + 3])
+    end
+    if state ~= 'responds' then return end
+  elseif not (failing and string.find(mark, 'x', 2, true)) then
+    if redis.call('HDEL', p .. 'down', device) == 1 then publish('up', ARGV[at + 4]) end
+  end
+
+  if failing and confirmed then
+    if redis.call('SADD', p .. 'troubled', id) == 1 then publish('failing', ARGV[at + 5]) end
+  elseif not failing then
+    if redis.call('SREM', p .. 'troubled', id) == 1 then publish('recovered', ARGV[at + 6]) end
+  end
+end
+
+at = at + texts + 1
+local reports = tonumber(ARGV[at])
+for number = 1, reports do report(number, at + 2 + 7 * (number - 1), ARGV[at + 1]) end
+count(now, ARGV[4], ARGV[5], at + 2 + 7 * reports)
+return {refused, published}

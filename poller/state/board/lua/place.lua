@@ -35,6 +35,7 @@ local function remove(id, interval, queue)
   if redis.call('ZSCORE', p .. 'inflight', id) then redis.call('HSET', p .. 'edited', id, '') end
   redis.call('HDEL', p .. 'opened', id)
   redis.call('SREM', p .. 'released', id)
+  redis.call('SREM', p .. 'troubled', id)
   local status = redis.call('HGET', p .. 'status', id)
   redis.call('HDEL', p .. 'status', id)
   redis.call('HINCRBY', p .. 'counts', status and mark_of(status) or unknown, -1)

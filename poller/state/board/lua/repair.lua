@@ -28,6 +28,7 @@ local function remove(id, places)
   end_runs(id)
   for _, hash in ipairs({'spec', 'status', 'opened'}) do redis.call('HDEL', p .. hash, id) end
   redis.call('SREM', p .. 'released', id)
+  redis.call('SREM', p .. 'troubled', id)
 end
 
 -- Whether the target is in flight. Records of a flight that is over, or of one without a run, are removed.
