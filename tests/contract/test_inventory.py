@@ -290,7 +290,7 @@ def test_a_target_knows_its_siblings_and_a_new_one_is_a_change_of_all(engine: En
     """A worker that has a target cached learns of a new sibling, enabled or not."""
     add(engine, "sw1", SNMP, TargetDraft(name="b", collector="snmp", enabled=False))
     add(engine, "sw2", SNMP)
-    one, two = ids(engine, "sw1")
+    one, two = sorted(ids(engine, "sw1"))
     [other] = ids(engine, "sw2")
     found = inventory_feed.poll_targets(engine, [one, two, other])
     assert [found[each].siblings for each in (one, two, other)] == [(two,), (one,), ()]

@@ -117,7 +117,7 @@ def test_the_worst_come_first_with_name_age_and_reason(
     lines = status("--failing").out.splitlines()
     assert lines[0].split("\t") == ["target", "state", "for", "intervals", "why"]
     assert lines[1].startswith("sw2/snmp\tfailing\t1 h 30 m\t90.")
-    assert lines[1].endswith("\ttimeout: no answer 2")
+    assert lines[1].endswith("\ttimeout (transient): no answer 2")
 
 
 def test_a_limit_bounds_the_list_and_says_so(
