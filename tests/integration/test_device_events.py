@@ -44,7 +44,7 @@ MINUTE_MS = 60_000
 OK = ""
 CODES = (OK, "timeout", "down", "auth_failed", "unwell", "host_busy", "collector_crashed")
 DEVICE_KINDS = (Kind.DEVICE_WENT_DOWN, Kind.DEVICE_RECOVERED)
-TARGET_KINDS = (Kind.TARGET_FAILING, Kind.TARGET_RECOVERED)
+TARGET_KINDS = (Kind.TARGET_FAILED, Kind.TARGET_RECOVERED)
 
 
 class Fleet:
@@ -105,9 +105,9 @@ class Fleet:
 
     def verdict(self, started: Started, code: str) -> Verdict:
         outcome = Outcome(Result.FAILED, code, "no") if code else Outcome(Result.OK)
-        poll = FinishedPoll(
-            CachedTarget(self.target(started.id), 1), started, outcome, self.now_ms, self.now_ms
-        )
+        instants = (self.now_ms, self.now_ms, self.now_ms)
+        cached = CachedTarget(self.target(started.id), 1)
+        poll = FinishedPoll(cached, started, outcome, *instants)
         return self.judge.judge(poll, Start(self.now_ms, QUEUE, 0, [], 0.0))
 
     def poll(self, target_id: int, code: str) -> list[Kind]:
@@ -167,7 +167,7 @@ def test_a_failing_service_of_a_device_that_responds_is_trouble_of_the_target(
         pair.now_ms += MINUTE_MS
         pair.poll(1, code)
         pair.poll(2, answer)
-    assert pair.told(Kind) == [(1, 1, Kind.TARGET_FAILING)]
+    assert pair.told(Kind) == [(1, 1, Kind.TARGET_FAILED)]
     pair.poll(1, OK)
     assert pair.told(Kind)[1:] == [(1, 1, Kind.TARGET_RECOVERED)]
 
@@ -192,14 +192,14 @@ def test_a_target_that_stays_silent_is_told_when_its_device_is_back(pair: Fleet)
     pair.poll(2, OK)
     assert pair.told(TARGET_KINDS) == []
     pair.now_ms += MINUTE_MS
-    assert pair.poll(1, "timeout") == [Kind.TARGET_FAILING]
+    assert pair.poll(1, "timeout") == [Kind.TARGET_FAILED]
 
 
 def test_a_slow_sibling_is_polled_before_the_device_is_told_as_down(
     redis_client: redis.Redis,
 ) -> None:
     """An hourly target is due now; its response, or its silence, decides."""
-    for answer, expected in ((OK, [Kind.TARGET_FAILING]), ("timeout", [Kind.DEVICE_WENT_DOWN])):
+    for answer, expected in ((OK, [Kind.TARGET_FAILED]), ("timeout", [Kind.DEVICE_WENT_DOWN])):
         fleet = Fleet(redis_client, {1: [1, 2]})
         fleet.place([2], 60 * MINUTE_MS)
         fleet.poll(1, OK)
@@ -278,7 +278,7 @@ def test_an_emptied_redis_restores_what_was_told(services: Services) -> None:
         (dead, None, Kind.DEVICE_WENT_DOWN),
         (back, None, Kind.DEVICE_WENT_DOWN),
         (back, None, Kind.DEVICE_RECOVERED),
-        (partly, first, Kind.TARGET_FAILING),
+        (partly, first, Kind.TARGET_FAILED),
     ]
     events = [
         Event(BEGIN_MS, kind, "", device_id=device_id, target_id=target_id)

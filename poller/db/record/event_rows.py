@@ -91,7 +91,7 @@ def devices_down(engine: Engine) -> dict[int, list[int]]:
 
 def targets_failing(engine: Engine) -> list[int]:
     """Return the enabled targets whose last event says that they are failing."""
-    last = _last_of(events.c.target_id, Kind.TARGET_FAILING, Kind.TARGET_RECOVERED)
+    last = _last_of(events.c.target_id, Kind.TARGET_FAILED, Kind.TARGET_RECOVERED)
     query = sa.select(targets.c.id).where(targets.c.id.in_(last), targets.c.enabled)
     with sql.single_read(engine) as conn:
         return list(conn.execute(query).scalars())

@@ -20,7 +20,7 @@ class Kind(enum.StrEnum):
 
     DEVICE_WENT_DOWN = "device_went_down"
     DEVICE_RECOVERED = "device_recovered"
-    TARGET_FAILING = "target_failing"
+    TARGET_FAILED = "target_failed"
     TARGET_RECOVERED = "target_recovered"
     BREAKER_OPENED = "breaker_opened"
     BREAKER_CLOSED = "breaker_closed"
@@ -54,7 +54,7 @@ class Kind(enum.StrEnum):
 _BAD = frozenset(
     (
         Kind.DEVICE_WENT_DOWN,
-        Kind.TARGET_FAILING,
+        Kind.TARGET_FAILED,
         Kind.BREAKER_OPENED,
         Kind.SITE_OPENED,
         Kind.DEAD_LETTER_MADE,

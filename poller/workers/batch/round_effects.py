@@ -77,7 +77,7 @@ def _bad_report(verdict: Verdict) -> Report:
         up = _device_up(verdict)
     data = {**_failure(verdict), "address": target.address}
     message = f"{_name(target)} is failing: {after.code}: {after.message}"
-    failing = _event(Kind.TARGET_FAILING, verdict, message, data)
+    failing = _event(Kind.TARGET_FAILED, verdict, message, data)
     return Report(target.id, target.device_id, target.siblings, down, up, failing)
 
 

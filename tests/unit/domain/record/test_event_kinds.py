@@ -87,6 +87,7 @@ def test_kinds_are_in_the_past_tense() -> None:
     assert {kind.value.rpartition("_")[2] for kind in Kind} == {
         "down",
         "recovered",
+        "failed",
         "opened",
         "closed",
         "made",

@@ -49,6 +49,7 @@ class Fleet:
             started=Started(target.id, Result.OK, at_ms, 1, QUEUE, status),
             outcome=outcome,
             started_ms=at_ms,
+            answered_ms=at_ms + TIMEOUT_MS,
             finished_ms=at_ms + TIMEOUT_MS,
         )
         self.retries.choose([poll], attempt=0)
