@@ -108,7 +108,7 @@ class Fleet:
         instants = (self.now_ms, self.now_ms, self.now_ms)
         cached = CachedTarget(self.target(started.id), 1)
         poll = FinishedPoll(cached, started, outcome, *instants)
-        return self.judge.judge(poll, Start(self.now_ms, QUEUE, 0, [], 0.0))
+        return self.judge.judge(poll, Start(self.now_ms, QUEUE, 0, [], 0.0, 0))
 
     def poll(self, target_id: int, code: str) -> list[Kind]:
         """Poll one target now. Returns the events that the board published."""

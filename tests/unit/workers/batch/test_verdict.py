@@ -53,7 +53,7 @@ class Fleet:
             finished_ms=at_ms + TIMEOUT_MS,
         )
         self.retries.choose([poll], attempt=0)
-        return self.judge.judge(poll, Start(at_ms, QUEUE, 0, [], 0.0))
+        return self.judge.judge(poll, Start(at_ms, QUEUE, 0, [], 0.0, 0))
 
     def failing(
         self, target: PollTarget, code: str, until_ms: int, ok_ms: int = BEGIN_MS
