@@ -7,6 +7,7 @@ leadership.py); RedBeat's entries hold jobs and control work, never targets.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 import time
@@ -382,3 +383,13 @@ def _install_signal_handlers(sender: Any, **_: Any) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
+
+
+@beat_init.connect
+def _name_node(sender: Any, **_: Any) -> None:
+    """Give each beat of a host a node name of its own, unless `--hostname` gives one.
+
+    Celery's tools warn of two nodes with the same name, and mix up their answers.
+    """
+    if sender.hostname is None:
+        sender.hostname = f"celerybeat-{os.getpid()}@%h"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from poller.bootstrap import Services
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import Worker
-from poller.state.cluster import worker_registry
+from poller.state.cluster import event_stream, worker_registry
 
 
 class WorkerWatch:
@@ -44,9 +44,17 @@ class WorkerWatch:
             joined = {key: start for key, start in present.items() if before.get(key) != start}
             gone = [key for key in before if key not in present]
             worker_registry.store_attending(self._redis, self._keys, joined, gone)
-            events = list(changes(before, workers, now_ms))
+            events = [
+                event for event in changes(before, workers, now_ms) if not self._is_said(event)
+            ]
         self._present = present
         return events
+
+    def _is_said(self, event: Event) -> bool:
+        """Whether a worker of the same host has reported the loss, with its cause."""
+        if event.kind is not Kind.WORKER_LOST:
+            return False
+        return event_stream.is_lost(self._redis, self._keys, event.data["worker"])
 
 
 def changes(before: Mapping[str, int], workers: Sequence[Worker], now_ms: int) -> Iterator[Event]:

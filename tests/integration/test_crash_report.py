@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
+from poller import event_publisher
+from poller.beat.worker_watch import WorkerWatch
 from poller.bootstrap import Services
 from poller.db.inventory import devices
 from poller.db.record import run_ledger
@@ -16,15 +20,17 @@ from poller.domain.failures.quarantine import Trust
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.overview import Worker
 from poller.state.board.board_values import ClaimLimits
 from poller.state.cluster import event_stream as stream
-from poller.state.cluster import quarantine_records
+from poller.state.cluster import quarantine_records, worker_registry
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard.black_box import BlackBox
 from poller.workers.guard.crash_report import CrashReporter
 from poller.workers.guard.running_code import BATCH, TARGET
 
 QUEUE = "poll.snmp"
+DEAD = Worker("dead@host", 0, 1, 0, 0, 0)
 ROOM = ClaimLimits(targets=10, batch_size=64, lease_ms=30_000)
 
 
@@ -117,3 +123,48 @@ def test_a_target_that_was_removed_since_is_reported_without_a_name(services: Se
     die(services, 99)
     assert len(report(services)) == 1
     assert list((services.settings.home / "flights").iterdir()) == []
+
+
+def test_a_loss_that_a_worker_has_reported_is_not_reported_by_the_leader(
+    services: Services,
+) -> None:
+    """One killed worker is one event, with its cause."""
+    seen_ms = worker_registry.announce(services.redis, services.keys, DEAD)
+    WorkerWatch(services).check(seen_ms)
+    die(services, 1)
+    assert len(report(services)) == 1
+    watch = WorkerWatch(services)
+    assert watch.check(seen_ms + worker_registry.DEAD_AFTER_MS) == []
+    assert watch.check(seen_ms + worker_registry.DEAD_AFTER_MS) == []
+
+
+def test_a_loss_that_the_leader_has_noticed_is_explained_in_the_log_only(
+    services: Services,
+) -> None:
+    """The next worker of the host starts later than a silent one counts as lost."""
+    seen_ms = worker_registry.announce(services.redis, services.keys, DEAD)
+    watch = WorkerWatch(services)
+    event_publisher.publish(services, watch.check(seen_ms))
+    event_publisher.publish(services, watch.check(seen_ms + worker_registry.DEAD_AFTER_MS))
+    die(services, 1)
+    with capture_logs() as lines:
+        [event] = report(services)
+    assert event.message == "dead@host sent no heartbeat for 10 s"
+    [line] = [line for line in lines if line["event"] == "worker_lost"]
+    assert "polled router/t" in line["message"]
+    [row] = run_ledger.recent(services.engine)
+    assert row.run.error_code == error_codes.WORKER_DIED
+
+
+def test_a_second_loss_of_a_worker_is_an_event_again(services: Services) -> None:
+    """The worker came back in between."""
+    kinds = []
+    for started_ms in (1, 2):
+        again = replace(DEAD, started_ms=started_ms)
+        seen_ms = worker_registry.announce(services.redis, services.keys, again)
+        watch = WorkerWatch(services)
+        for now_ms in (seen_ms, seen_ms + worker_registry.DEAD_AFTER_MS):
+            events = watch.check(now_ms)
+            event_publisher.publish(services, events)
+            kinds += [event.kind for event in events]
+    assert kinds == [Kind.WORKER_JOINED, Kind.WORKER_LOST] * 2

@@ -11,11 +11,15 @@ from typing import Any, NamedTuple
 from redis import Redis
 
 from poller.domain.record import event_kinds
-from poller.domain.record.event_kinds import Event
+from poller.domain.record.event_kinds import Event, Kind
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
 BEGINNING = "0-0"
+#: Entries in which an event about a worker is searched.
+RECENT = 500
+
+_WORKER_KINDS = (Kind.WORKER_JOINED, Kind.WORKER_LOST, Kind.WORKER_LEFT)
 
 
 class Entry(NamedTuple):
@@ -60,6 +64,15 @@ def newest(client: Redis, keys: Keys, count: int) -> list[Entry]:
         rows = client.xrevrange(keys.events, count=count)
 
     return entries(rows)
+
+
+def is_lost(client: Redis, keys: Keys, worker: str) -> bool:
+    """Whether the newest event about a worker says that it was lost. Raises StoreError."""
+    for entry in newest(client, keys, RECENT):
+        event = entry.event
+        if event and event.kind in _WORKER_KINDS and event.data.get("worker") == worker:
+            return event.kind is Kind.WORKER_LOST
+    return False
 
 
 def oldest(client: Redis, keys: Keys) -> str:

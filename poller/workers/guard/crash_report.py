@@ -17,6 +17,7 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.failures.quarantine import Cause, Incident
 from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
+from poller.state.cluster import event_stream
 from poller.state.cluster.quarantine_records import Release
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard import black_box, running_code
@@ -63,7 +64,16 @@ class CrashReporter:
         if record.fault:
             log.error("worker_fault", worker=record.worker, trace=record.fault)
         if record.batches or record.target_id:
-            event_publisher.emit(self._services, [self._event(record)])
+            self._emit(self._event(record), record.worker)
+
+    def _emit(self, event: Event, worker: str) -> None:
+        """Emit the event. If the leader has noticed the loss before, only a log line explains it:
+        one lost worker is one event.
+        """
+        if event_stream.is_lost(self._services.redis, self._services.keys, worker):
+            event_publisher.write_lines([event])
+        else:
+            event_publisher.emit(self._services, [event])
 
     def _blame(self, record: CrashRecord, batch: RunningBatch) -> None:
         """Give the target whose code ran an outcome, and record an incident of its collector."""
