@@ -7,7 +7,6 @@ leadership.py); RedBeat's entries hold jobs and control work, never targets.
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import threading
 import time
@@ -20,7 +19,7 @@ from kombu.exceptions import KombuError
 from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
 from poller import bootstrap, errors, wakeups
-from poller.beat import reap, sql_thread
+from poller.beat import node_name, reap, sql_thread
 from poller.beat.catch_up import CatchUp
 from poller.beat.clock_steps import STEP_MS, ClockSteps
 from poller.beat.dispatch import Dispatcher
@@ -33,6 +32,7 @@ from poller.beat.worker_watch import WorkerWatch
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import capacity
 from poller.observability import logs
+from poller.state import redis_client
 from poller.state.board import wrong_types
 from poller.state.board.board_values import NotLeader
 from poller.state.board.housekeeping import Housekeeping
@@ -387,9 +387,5 @@ def _install_signal_handlers(sender: Any, **_: Any) -> None:
 
 @beat_init.connect
 def _name_node(sender: Any, **_: Any) -> None:
-    """Give each beat of a host a node name of its own, unless `--hostname` gives one.
-
-    Celery's tools warn of two nodes with the same name, and mix up their answers.
-    """
-    if sender.hostname is None:
-        sender.hostname = f"celerybeat-{os.getpid()}@%h"
+    server = redis_client.where(bootstrap.services().redis)
+    node_name.name_beat(sender, server)
