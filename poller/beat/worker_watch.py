@@ -41,12 +41,12 @@ class WorkerWatch:
 
         events: list[Event] = []
         if present != before:
-            joined = {key: start for key, start in present.items() if before.get(key) != start}
-            gone = [key for key in before if key not in present]
-            worker_registry.store_attending(self._redis, self._keys, joined, gone)
             events = [
                 event for event in changes(before, workers, now_ms) if not self._is_said(event)
             ]
+            joined = {key: start for key, start in present.items() if before.get(key) != start}
+            gone = [key for key in before if key not in present]
+            worker_registry.store_attending(self._redis, self._keys, joined, gone)
         self._present = present
         return events
 

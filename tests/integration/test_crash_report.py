@@ -72,6 +72,12 @@ def report(services: Services) -> list[Event]:
     ]
 
 
+def check(services: Services, watch: WorkerWatch, now_ms: int) -> list[Event]:
+    """Let the leader look at the registered workers."""
+    workers = worker_registry.registered(services.redis, services.keys)
+    return watch.check(workers, now_ms)
+
+
 def test_the_target_whose_code_ran_fails_and_its_breaker_opens(services: Services) -> None:
     """The ledger has the run, and one event names the collector and the target."""
     die(services, 1)
@@ -130,12 +136,12 @@ def test_a_loss_that_a_worker_has_reported_is_not_reported_by_the_leader(
 ) -> None:
     """One killed worker is one event, with its cause."""
     seen_ms = worker_registry.announce(services.redis, services.keys, DEAD)
-    WorkerWatch(services).check(seen_ms)
+    check(services, WorkerWatch(services), seen_ms)
     die(services, 1)
     assert len(report(services)) == 1
     watch = WorkerWatch(services)
-    assert watch.check(seen_ms + worker_registry.DEAD_AFTER_MS) == []
-    assert watch.check(seen_ms + worker_registry.DEAD_AFTER_MS) == []
+    assert check(services, watch, seen_ms + worker_registry.DEAD_AFTER_MS) == []
+    assert check(services, watch, seen_ms + worker_registry.DEAD_AFTER_MS) == []
 
 
 def test_a_loss_that_the_leader_has_noticed_is_explained_in_the_log_only(
@@ -144,8 +150,10 @@ def test_a_loss_that_the_leader_has_noticed_is_explained_in_the_log_only(
     """The next worker of the host starts later than a silent one counts as lost."""
     seen_ms = worker_registry.announce(services.redis, services.keys, DEAD)
     watch = WorkerWatch(services)
-    event_publisher.publish(services, watch.check(seen_ms))
-    event_publisher.publish(services, watch.check(seen_ms + worker_registry.DEAD_AFTER_MS))
+    event_publisher.publish(services, check(services, watch, seen_ms))
+    event_publisher.publish(
+        services, check(services, watch, seen_ms + worker_registry.DEAD_AFTER_MS)
+    )
     die(services, 1)
     with capture_logs() as lines:
         [event] = report(services)
@@ -164,7 +172,7 @@ def test_a_second_loss_of_a_worker_is_an_event_again(services: Services) -> None
         seen_ms = worker_registry.announce(services.redis, services.keys, again)
         watch = WorkerWatch(services)
         for now_ms in (seen_ms, seen_ms + worker_registry.DEAD_AFTER_MS):
-            events = watch.check(now_ms)
+            events = check(services, watch, now_ms)
             event_publisher.publish(services, events)
             kinds += [event.kind for event in events]
     assert kinds == [Kind.WORKER_JOINED, Kind.WORKER_LOST] * 2
