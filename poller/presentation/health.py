@@ -91,7 +91,7 @@ def _reasons(overview: Overview, stores: Stores) -> list[Reason]:
     """All reasons beside the stores', the weightiest first."""
     found = [*health_reasons.missing_processes(overview), *health_reasons.silent(overview)]
     is_stopped = bool(found or stores.write_error)
-    found += health_reasons.obstacles(overview)
+    found += health_reasons.obstacles(overview, stores)
     found += health_reasons.empty_board(overview, stores)
     if is_stopped:
         # Lateness and good states are out of date while nothing is polled.

@@ -100,14 +100,15 @@ def silent(overview: Overview) -> Reasons:
         yield Reason(Tone.FAILING, text, stops=True)
 
 
-def obstacles(overview: Overview) -> Reasons:
+def obstacles(overview: Overview, stores: Stores) -> Reasons:
     """What the workers themselves report: an unusable store, or a rate limit."""
     workers = running_workers.running(overview)
     store_errors = Counter(worker.store_error for worker in workers if worker.store_error)
     for error, number in store_errors.most_common(NAMED):
         of_workers = f"{formatting.exact(number)} of {formatting.counted(len(workers), 'worker')}"
         report = "reports" if number == 1 else "report"
-        yield Reason(Tone.FAILING, f"{of_workers} {report}: {error}.")
+        what = " the same" if error == stores.sql_error else f": {error}"
+        yield Reason(Tone.FAILING, f"{of_workers} {report}{what}.")
 
     limits = Counter(worker.rate_limit for worker in workers if worker.rate_limit)
     for limit, number in limits.most_common(NAMED):

@@ -112,3 +112,5 @@ def test_a_rate_limit_and_an_unusable_store_are_reported(
     wait_until(lambda: reported() == found, "both in a heartbeat")
     monkeypatch.setattr(worker_poller, "ERROR_LASTS_S", 0.0)
     wait_until(lambda: reported() == ("1/m", ""), "a heartbeat without the error")
+    monkeypatch.setattr(task, "rate_limit", "0")
+    wait_until(lambda: reported() == ("", ""), "a heartbeat without a limit")

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from celery.utils.time import rate
+
 from poller import errors
 from poller.bootstrap import Services
 from poller.domain.record.overview import Worker
@@ -167,4 +169,5 @@ class Heartbeat:
     def _rate_limit(self) -> str:
         """The limit that `celery control rate_limit` set for polls; "" without one."""
         task = self._tasks.get(POLL_TASK)
-        return str(getattr(task, "rate_limit", None) or "")
+        limit = getattr(task, "rate_limit", None)
+        return str(limit) if rate(limit) else ""  # "0" stands for no limit

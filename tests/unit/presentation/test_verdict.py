@@ -84,7 +84,7 @@ SITUATIONS = {
         Stores(sql_error=NO_CONNECTION),
         (Level.DOWN, 5, False),
         f"C{NO_CONNECTION[1:]}. Nothing is being polled: no poll has finished for 32 s. "
-        f"2 of 2 workers report: {NO_CONNECTION}.",
+        "2 of 2 workers report the same.",
     ),
     "SQL is away while known targets are polled": (
         POLLED,
