@@ -55,13 +55,14 @@ Reasons = Iterator[Reason]
 
 def unusable_stores(stores: Stores) -> Reasons:
     if stores.redis_error:
-        text = f"Cannot read the board: {stores.redis_error}."
+        text = f"Cannot read the board: {_without_dot(stores.redis_error)}."
         yield Reason(Tone.FAILING, text, stops=True, is_store=True)
     if stores.write_error:
-        text = f"Redis takes no writes, so nothing can be scheduled: {stores.write_error}."
+        error = _without_dot(stores.write_error)
+        text = f"Redis takes no writes, so nothing can be scheduled: {error}."
         yield Reason(Tone.FAILING, text, stops=True, is_store=True)
     if stores.sql_error:
-        text = f"{_capitalised(stores.sql_error)}."
+        text = f"{_capitalised(_without_dot(stores.sql_error))}."
         yield Reason(Tone.FAILING, text, stops=True, is_store=True)
 
 
@@ -107,7 +108,7 @@ def obstacles(overview: Overview, stores: Stores) -> Reasons:
     for error, number in store_errors.most_common(NAMED):
         of_workers = f"{formatting.exact(number)} of {formatting.counted(len(workers), 'worker')}"
         report = "reports" if number == 1 else "report"
-        what = " the same" if error == stores.sql_error else f": {error}"
+        what = " the same" if error == stores.sql_error else f": {_without_dot(error)}"
         yield Reason(Tone.FAILING, f"{of_workers} {report}{what}.")
 
     limits = Counter(worker.rate_limit for worker in workers if worker.rate_limit)
@@ -265,3 +266,8 @@ def _wait(targets: int) -> str:
 
 def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _without_dot(text: str) -> str:
+    """An error text of another program, to be continued or ended here."""
+    return text.rstrip(". ")

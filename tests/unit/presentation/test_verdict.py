@@ -137,13 +137,13 @@ SITUATIONS = {
         POLLED,
         Stores(write_error=FULL),
         (Level.DOWN, 5, False),
-        f"Redis takes no writes, so nothing can be scheduled: {FULL}.",
+        f"Redis takes no writes, so nothing can be scheduled: {FULL}",
     ),
     "Redis is full before the first poll": (
         fleet.EMPTY,
         Stores(write_error=FULL, sql_targets=0),
         (Level.DOWN, 5, False),
-        f"Redis takes no writes, so nothing can be scheduled: {FULL}. "
+        f"Redis takes no writes, so nothing can be scheduled: {FULL} "
         "No leader: nothing is being scheduled. No worker is running: nothing is being polled.",
     ),
     "Redis is away": (
