@@ -1,7 +1,7 @@
 """The scheduler of `celery beat`: RedBeat's, with polls claimed from the board in its tick.
 
 A tick never raises and never claims without leadership. RedBeat's lock is the leadership (see
-leadership.py); RedBeat's entries hold jobs and control work, never targets.
+leadership.py); RedBeat's entries hold periodic tasks such as pruning, never targets.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             log.warning("lost_workers_forgotten", names=forgotten)
 
     def _run_due_entries(self, entry_s: float | None) -> None:
-        """Run RedBeat's due entries (jobs). A damaged entry must not stop the polling.
+        """Run RedBeat's due entries, such as pruning. A damaged entry must not stop the polling.
 
         `entry_s` is the instant of the first one by this host's clock, which RedBeat uses.
         """

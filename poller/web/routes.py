@@ -149,7 +149,7 @@ def _add_probes(app: FastAPI, snapshots: Snapshots) -> None:
         """Metrics for Prometheus."""
         snapshot = await snapshots.get()
         overview = None if snapshot.error else snapshot.overview
-        text = metrics.render(overview)
+        text = metrics.render(overview, snapshot.health.level)
         return Response(text, media_type=metrics.CONTENT_TYPE)
 
 

@@ -12,6 +12,7 @@ import redis
 
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State, Worker
+from poller.presentation.health import Level
 from poller.state.board import unstarted_runs
 from poller.state.board.board_values import ClaimLimits, Move
 from poller.state.board.moves import Board
@@ -72,7 +73,7 @@ def test_promtool_accepts_the_metrics(redis_client: redis.Redis, leader: Leaders
     """The quantiles are of a summary, with the number of all polls and the sum of lateness."""
     promtool = shutil.which("promtool") or missing("promtool is not installed: package prometheus")
     Board(redis_client, KEYS).count({"polls": 1, "ok": 1, "l39": 1, "lmax": 40})
-    scrape = metrics.render(overview_reader.read(redis_client, KEYS))
+    scrape = metrics.render(overview_reader.read(redis_client, KEYS), Level.OK)
     checked = subprocess.run([promtool, "check", "metrics"], input=scrape, capture_output=True)
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
     assert b'poller_lateness_seconds{quantile="0.99"} 0.04' in scrape

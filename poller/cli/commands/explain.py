@@ -21,7 +21,7 @@ EXIT_CODES = {
     2: "wrong usage or configuration; nothing was changed",
     3: "a name that does not exist",
     4: "not allowed",
-    5: "Redis or the database cannot be reached; it is safe to run the same again",
+    5: "Redis or the database cannot be used; it is safe to run the same again",
     124: "--wait ran out",
     130: "interrupted",
     141: "the program that reads the output has ended",

@@ -1,7 +1,7 @@
 """The overview as Prometheus metrics.
 
 To add a metric, yield it from the function of its subject below and describe it in docs/metrics.md;
-a test compares the two. While the board cannot be read, only `poller_up 0` and the build are
+a test compares the two. While the board cannot be read, only `poller_up 0`, level and build are
 exposed: a gap in the graph, not old numbers.
 """
 
@@ -20,6 +20,7 @@ from poller.domain.failures.dead_letter import Reason
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State, Worker
 from poller.presentation import running_workers
+from poller.presentation.health import Level
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -42,22 +43,25 @@ _TOTALS = {
 Values = Mapping[str, float] | float
 
 
-def render(overview: Overview | None) -> bytes:
+def render(overview: Overview | None, level: Level) -> bytes:
     """Return the response to a scrape. The overview is None while the board cannot be read."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(OverviewCollector(overview))
+    registry.register(OverviewCollector(overview, level))
     return generate_latest(registry)
 
 
 class OverviewCollector(Collector):
-    """Exposes one overview to the Prometheus client library."""
+    """Exposes one overview and its verdict to the Prometheus client library."""
 
-    def __init__(self, overview: Overview | None) -> None:
+    def __init__(self, overview: Overview | None, level: Level) -> None:
         self._overview = overview
+        self._level = level
 
     def collect(self) -> Iterable[Metric]:
         is_up = self._overview is not None
         yield _gauge("build_info", "The running version.", {poller.__version__: 1}, "version")
+        levels = {level.value: int(level is self._level) for level in Level}
+        yield _gauge("health", "1 for the level of the verdict.", levels, "level")
         yield _gauge("up", "1 when the board could be read.", int(is_up))
         if self._overview is not None:
             yield from _metrics(self._overview)

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from poller import errors
 from poller.domain.record.overview import Overview
+from poller.presentation.health import Level
 from poller.web.api import metrics, snapshot
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
@@ -28,7 +29,7 @@ def exposed(text: str) -> dict[str, tuple[str, set[str]]]:
 
 
 def values(overview: Overview) -> dict[tuple[str, ...], float]:
-    text = metrics.render(overview).decode()
+    text = metrics.render(overview, Level.OK).decode()
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
@@ -43,12 +44,12 @@ def test_the_documented_metrics_are_the_exposed_ones() -> None:
         for name, kind, labels in ROW.findall(DOCUMENT.read_text())
     }
     overview = dataclasses.replace(fleet.FAILING, loads=(fleet.load("poll.acme", workers=0),))
-    assert exposed(metrics.render(overview).decode()) == documented
+    assert exposed(metrics.render(overview, Level.OK).decode()) == documented
 
 
 def test_the_lateness_is_a_summary() -> None:
     """The quantiles are of the last five minutes; number and sum grow, so `rate()` may be used."""
-    text = metrics.render(fleet.FAILING).decode()
+    text = metrics.render(fleet.FAILING, Level.OK).decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
     lateness = families["poller_lateness_seconds"]
     assert lateness.type == "summary"
@@ -129,7 +130,7 @@ def test_an_unreadable_board_exposes_only_up(
     readable = False
     response = client.get("/metrics")
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    assert set(exposed(response.text)) == {"poller_up", "poller_build_info"}
+    assert set(exposed(response.text)) == {"poller_up", "poller_health", "poller_build_info"}
     assert "poller_up 0.0" in response.text
 
 
