@@ -208,6 +208,7 @@ def main() -> int:
     server.start()
     ready.wait(10)
     with tempfile.TemporaryDirectory() as directory, started(Path(directory)) as up:
+        time.sleep(SAMPLE_S)
         idle = memory_mb(up.worker())
         add_targets(up, ports, arguments.interval)
         workers, highest = watch(up, arguments.minutes, arguments.stop_mb)

@@ -15,6 +15,7 @@ from tests.integration.scripted_router import (
     Answer,
     Script,
     Sentence,
+    encode,
     healthy,
     scripted,
 )
@@ -23,7 +24,7 @@ from tests.unit.collectors.polls import by_series, polled
 if os.environ.get("CI") != "true":
     pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
 
-from poller.collectors.routeros import RouterOsCollector, sentence_parser
+from poller.collectors.routeros import RouterOsCollector, api_client, sentence_parser
 
 REFUSED: list[Sentence] = [[b"!trap", b"=message=not enough permissions (9)"], DONE]
 
@@ -140,3 +141,36 @@ def test_the_replies_of_a_poll_are_limited_together(monkeypatch: pytest.MonkeyPa
         (Result.PARTIAL, "protocol_error")
     ] * 2
     assert "more than 1,500 words in one poll" in results[0].message
+
+
+def test_a_long_reply_leaves_the_loop_to_other_polls() -> None:
+    """40,000 rows arrive at once; the loop turns at least once for each 512 of them."""
+    rows = encode(b"!re", b"=a=b") * 40_000 + encode(b"!done")
+
+    def answer(sentence: Sentence) -> bytes:
+        is_login = sentence[0] == b"/login"
+        return encode(b"!done") if is_login else rows
+
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def read() -> int:
+        nonlocal turns
+        async with scripted(answer) as script:
+            client = await api_client.connect("127.0.0.1", script.port, None)
+            await client.log_in("admin", "secret")
+            turning = asyncio.create_task(turn())
+            await asyncio.sleep(0)
+            turns = 0
+            read = await client.print("/ip/route")
+            turning.cancel()
+            await client.close(politely=False)
+            return len(read)
+
+    assert asyncio.run(read()) == 40_000
+    assert turns > 40_000 // 512

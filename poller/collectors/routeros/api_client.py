@@ -7,6 +7,7 @@ logged. The caller sets the deadlines.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import itertools
 import ssl
@@ -27,6 +28,8 @@ from poller.collectors.routeros.router_connection import RouterConnection, Unsol
 #: Errors that mean "the router refused this command"; the session stays usable.
 REFUSALS = (errors.DeviceUnsupported, errors.DeviceAuthFailed, CommandRefused)
 _ENCODING = "utf-8"
+#: Sentences of a reply that are taken before the event loop serves other polls.
+_SENTENCES_PER_STEP = 512
 #: Reply words that carry the tag of their command; other reply words are ignored.
 _TAGGED_REPLIES = ("!re", "!done", "!trap")
 
@@ -85,6 +88,8 @@ class _Api(AsyncApi):  # type: ignore[misc]
         try:
             while reply != "!done":
                 reply, fields = await self.readSentence()
+                if self.sentences_read % _SENTENCES_PER_STEP == 0:
+                    await asyncio.sleep(0)
                 if reply == "!trap":
                     traps.append(exceptions.TrapError(**fields))
                 elif fields and reply in ("!re", "!done"):

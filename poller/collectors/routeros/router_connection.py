@@ -26,6 +26,11 @@ _CLOSE_S = 0.2
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
+#: Sentences that are parsed before the reader has taken them. A flood then waits in the router's
+#: own socket.
+_READ_AHEAD = 2_000
+
+
 class UnsolicitedData(exceptions.ProtocolError):  # type: ignore[misc]
     """The router sent data while no command was open."""
 
@@ -48,6 +53,7 @@ class RouterConnection(asyncio.Protocol):
         self.sent = 0  # sentences
         self._parser = SentenceParser()
         self._sentences: deque[Sentence] = deque()
+        self._paused = False  # nothing is read from the socket until all sentences are taken
         self._in_command = False
         self._failure: Callable[[], Exception] | None = None  # why nothing more will arrive
         self._hold: Hold | None = None
@@ -83,7 +89,11 @@ class RouterConnection(asyncio.Protocol):
                 raise self._failure()
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
-        return self._sentences.popleft()
+        sentence = self._sentences.popleft()
+        if self._paused and not self._sentences:
+            self._paused = False
+            self._transport.resume_reading()
+        return sentence
 
     def end_command(self) -> None:
         """Close a command whose reply is complete."""
@@ -116,6 +126,9 @@ class RouterConnection(asyncio.Protocol):
             return
         if self._sentences:
             self._wake_reader()
+        if len(self._sentences) > _READ_AHEAD:
+            self._paused = True
+            self._transport.pause_reading()
 
     def _report_memory(self) -> None:
         """Tell the budget of the worker about a large reply. Raises AnswerTooLarge."""
