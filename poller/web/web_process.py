@@ -25,6 +25,7 @@ from poller.web.backend_queries import BackendQueries
 from poller.web.http_connections import LimitedProtocol, WaitingConnections
 from poller.web.pages.collectors_page import CollectorsStatus
 from poller.web.routes import MOST_STREAMS, create_app
+from poller.workers.process import process_limits
 
 log = logs.get(__name__)
 
@@ -44,6 +45,7 @@ def run(host: str, port: int | None = None) -> None:
     settings = services.settings
     network_exposure.check_page(host, settings.web_insecure)
     process_memory.forbid_core_files()
+    process_limits.raise_file_limit()  # for the streams
     services.report_errors("web")
     hosts = AllowedHosts(settings.web_hosts, [settings.web_url])
     with listen(host, port) as listener:

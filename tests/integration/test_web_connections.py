@@ -30,7 +30,7 @@ MOST_STREAMS = 2
 @pytest.fixture
 def port() -> Iterator[int]:
     """A server with small limits: 20 unfinished requests for half a second, two streams."""
-    backend = BackendQueries(overview=lambda: fleet.HEALTHY, store_errors=dict)
+    backend = BackendQueries(overview=lambda: fleet.HEALTHY)
     waiting = WaitingConnections(MOST_WAITING, head_s=0.5)
     server = web_process.server(backend, most_streams=MOST_STREAMS, waiting=waiting)
     listener = web_process.listen("127.0.0.1", 0)

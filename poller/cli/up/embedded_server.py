@@ -62,7 +62,7 @@ def prepare(folder: Path, port: int) -> tuple[Role, str]:
     config = folder / "valkey.conf"
     config.touch(mode=0o600)
     config.write_text(_configuration(folder, port, password))
-    role = Role("valkey", [find_server(), str(config)], {}, quiet=True)
+    role = Role("valkey", [find_server(), str(config)], {}, quiet=True, private_files=True)
 
     return role, f"redis://:{password}@127.0.0.1:{port}/0"
 

@@ -56,6 +56,7 @@ class Role:
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     quiet: bool = False  # its output goes to its log file only
+    private_files: bool = False  # only the owner reads the files it makes, whatever the umask
     memory_bytes: int = 0  # above this the process is stopped and replaced; 0 is no limit
 
 
@@ -93,7 +94,7 @@ class Child:
             text=True,
             errors="replace",
             start_new_session=True,
-            umask=0o077,  # the files of all roles and of the embedded server are private
+            umask=0o077 if self.role.private_files else -1,
             preexec_fn=_die_with_parent,  # noqa: PLW1509  two async-signal-safe calls
         )
         assert self.process.stdout is not None

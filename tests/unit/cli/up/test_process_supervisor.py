@@ -225,14 +225,14 @@ def test_the_cpu_time_of_a_role_does_not_fall_when_its_process_is_replaced(stage
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022])
-def test_log_files_and_files_of_children_are_private(tmp_path: Path, umask: int) -> None:
+def test_log_files_and_files_of_the_embedded_server_are_private(tmp_path: Path, umask: int) -> None:
     """Whatever the umask of the shell, and also after a rotation."""
     before = os.umask(umask)
     try:
         supervisor = Supervisor(tmp_path / "logs", lambda *_: None)
         made = tmp_path / "made"
         code = f"open({str(made)!r}, 'w')"
-        child = supervisor.add(Role("kid", [sys.executable, "-c", code]))
+        child = supervisor.add(Role("kid", [sys.executable, "-c", code], private_files=True))
         assert child.process is not None
         child.process.wait(20)
         log = PrivateLogFile(
