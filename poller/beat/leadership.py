@@ -81,6 +81,7 @@ class Leader:
     def failed_tick(self) -> None:
         """Let only a whole tick count as progress from now on."""
         self._has_failed = True
+        self._progress_mono = min(self._progress_mono, time.monotonic())  # see `allow`
 
     def allow(self, seconds: float) -> None:
         """Let the next step take this long: a library makes many round trips in it."""

@@ -19,25 +19,24 @@ from kombu.exceptions import KombuError
 from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
 from poller import bootstrap, errors, wakeups
-from poller.beat import node_name, reap, sql_thread
+from poller.beat import node_name
 from poller.beat.catch_up import CatchUp
-from poller.beat.clock_steps import STEP_MS, ClockSteps
+from poller.beat.clock_steps import ClockSteps
 from poller.beat.dispatch import Dispatcher
 from poller.beat.event_recorder import EventRecorder
 from poller.beat.leadership import Leader
+from poller.beat.round_opening import RoundOpening
 from poller.beat.session_affinity import SessionAffinity, SessionHosts
 from poller.beat.site_outages import SiteOutages
 from poller.beat.sql_thread import SqlThread
-from poller.beat.worker_watch import WorkerWatch
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import capacity
 from poller.observability import logs
 from poller.state import redis_client
 from poller.state.board import wrong_types
 from poller.state.board.board_values import NotLeader
-from poller.state.board.housekeeping import Housekeeping
 from poller.state.cluster import worker_registry
-from poller.state.cluster.round_survey import Survey, Surveyor
+from poller.state.cluster.round_survey import Survey
 from poller.state.publish_errors import broker_errors
 
 log = logs.get(__name__)
@@ -47,7 +46,6 @@ beat_init.disconnect(acquire_distributed_beat_lock)
 
 #: Pause of a standby, and after a tick that failed, before it tries to lead again.
 STANDBY_S = 0.25
-HOUSEKEEPING_S = 1.0
 #: Pause before RedBeat's entries are read again after an error.
 ENTRIES_RETRY_S = 5.0
 #: RedBeat and kombu make up to sixteen round trips in one step, which may take this long.
@@ -71,7 +69,6 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._services = services
         self._settings = settings
         self._board = services.board
-        self._surveyor = Surveyor(services.board, app.redbeat_conf.schedule_key)
         self._stopping = threading.Event()
         self._wakeup = threading.Event()
         self._closed = False
@@ -91,14 +88,20 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             services.board, settings, self._affinity, self._leader.made_progress
         )
         self._catch_up = CatchUp(services.board, self._leader, settings)
-        self._worker_watch = WorkerWatch(services)
+        self._opening = RoundOpening(
+            services,
+            app.redbeat_conf.schedule_key,
+            self._leader,
+            self._affinity,
+            self._sql,
+            self._events,
+        )
 
         self._clock = ClockSteps()
         self._step_ms = 0  # step of the clock that is not dealt with yet
         self._term = 0  # the leader's term that `_take_over` prepared
         self._capacities: dict[str, int] = {}  # of the last tick
         self._is_connected = False  # the producer has been connected once
-        self._housekeeping_mono = 0.0
         self._entries_mono = 0.0
         self._dispatched_mono = 0.0
         self._workers_unsure_until_mono = 0.0
@@ -167,35 +170,23 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._take_over(survey.now_ms)
         if self._step_ms:
             self._follow_clock_step(survey.now_ms)
-        self._follow_workers(survey)
+        self._opening.follow(survey, self._workers_unsure)
         self._run_due_entries(survey.entry_s)
         pause_s = self._dispatch_due(survey.workers)
         self._leader.completed_tick()
         return pause_s
 
     def _survey(self) -> Survey:
-        """Read all that a tick needs. Once a second also: lost leases, dead letters due for a
-        retry, queues. A new leader first prepares its term.
-        """
-        now_mono = time.monotonic()
-        housekeeping = None
-        if now_mono >= self._housekeeping_mono and self._term == self._leader.terms:
-            self._housekeeping_mono = now_mono + HOUSEKEEPING_S
-            believed_ms = self._clock.now_ms(now_mono)
-            housekeeping = Housekeeping(
-                self._board.scripts, self._leader.token, believed_ms, STEP_MS
-            )
-
-        survey = self._surveyor.survey(self._affinity.queues_to_survey(), housekeeping)
-        self._leader.made_progress()
+        is_prepared = self._term == self._leader.terms
+        believed_ms = self._clock.now_ms(time.monotonic()) if is_prepared else None
+        survey = self._opening.survey(believed_ms)
         self._step_ms += self._clock.check(survey.now_ms, survey.read_mono)
-        self._affinity.use_survey(survey.depths)
         return survey
 
     def _take_over(self, now_ms: int) -> None:
         """Start a term: drop cached state, catch up after downtime, write RedBeat's entries."""
         self._dispatcher.forget()
-        self._worker_watch.forget()
+        self._opening.forget()
         self._sql.run_soon()
 
         event = self._catch_up.after_takeover(now_ms)
@@ -230,31 +221,6 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._is_connected = True
         except errors.PollerError as error:
             log.warning("broker_not_connected", error=str(error))
-
-    def _follow_workers(self, survey: Survey) -> None:
-        """After the housekeeping: lost runs and queues, and workers that came and went."""
-        kept = survey.kept
-        if kept is None:
-            return
-        now_ms = survey.now_ms
-        lost_runs = reap.reap_rest(self._board, self._leader.token, kept.reaped, now_ms)
-        self._sql.close_lost(lost_runs)
-        if kept.failure:
-            raise kept.failure
-        sql_thread.log_queues(kept.queues)
-        if survey.is_empty:  # Redis was emptied
-            self._sql.run_soon()
-            self._affinity.forget()
-
-        if time.monotonic() >= self._workers_unsure_until_mono:
-            workers = worker_registry.not_superseded(survey.workers)
-            for event in self._worker_watch.check(workers, now_ms):
-                self._events.record(event)
-        forgotten = worker_registry.forget_lost(
-            self._services.redis, self._services.keys, survey.workers, now_ms
-        )
-        if forgotten:
-            log.warning("lost_workers_forgotten", names=forgotten)
 
     def _run_due_entries(self, entry_s: float | None) -> None:
         """Run RedBeat's due entries, such as pruning. A damaged entry must not stop the polling.
@@ -312,7 +278,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._dispatcher.set_batch_sizes(batch_sizes)
 
         capacities = capacity.batch_limits(living, self._settings.max_queue)
-        if time.monotonic() < self._workers_unsure_until_mono:
+        if self._workers_unsure:
             capacities = {**self._capacities, **capacities}
         newly_served = capacities.keys() - self._capacities.keys()
         if newly_served:
@@ -321,6 +287,11 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._catch_up.spread(newly_served, now_ms, unless_at_most=one_batch)
         self._capacities = capacities
         return capacities
+
+    @property
+    def _workers_unsure(self) -> bool:
+        """After a step of the clock the heartbeats say nothing, until all are renewed."""
+        return time.monotonic() < self._workers_unsure_until_mono
 
     def _on_wakeup(self, reason: str) -> None:
         if reason == wakeups.RESUBSCRIBED:

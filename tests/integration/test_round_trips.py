@@ -13,7 +13,7 @@ from celery import Celery
 
 from poller import app as application
 from poller import bootstrap
-from poller.beat import reconcile, scheduler
+from poller.beat import reconcile, round_opening, scheduler
 from poller.bootstrap import Services
 from poller.db import migrate
 from poller.db.inventory import imports
@@ -68,7 +68,7 @@ def tick(
     """A tick with so many targets due; returns its round trips. The scripts are loaded and the
     queues declared.
     """
-    monkeypatch.setattr(scheduler, "HOUSEKEEPING_S", 0.0)  # in every tick
+    monkeypatch.setattr(round_opening, "HOUSEKEEPING_S", 0.0)  # in every tick
     draft = TargetDraft(collector, collector, {}, interval_ms=60_000, timeout_ms=5_000)
     rows = [imports.Row(DeviceDraft(f"d{n}", f"10.0.0.{n}"), [draft]) for n in range(TARGETS)]
     imports.apply_import(services.engine, rows)
@@ -115,3 +115,26 @@ def test_a_tick_makes_at_most_three_round_trips(
 def test_a_tick_without_due_targets_makes_two(tick: Callable[[int], int]) -> None:
     counts = [tick(0) for _ in range(TICKS)]
     assert max(counts) == 2, counts
+
+
+def test_each_call_of_a_worker_makes_one(
+    services: Services, network: Proxy, redis_client: redis.Redis
+) -> None:
+    """Three for each batch, and one for a heartbeat."""
+    board = services.board
+    worker = Worker("w", 0, 1, 0, 0, 0)
+    calls: dict[str, Callable[[], object]] = {
+        "start": lambda: board.start("token", 0, "call", 1_000, [1, 2]),
+        "hold": lambda: board.hold("token", 1_000, [1, 2]),
+        "finish": lambda: board.finish("token", [], stats={"ok": 1}),
+        "heartbeat": lambda: worker_registry.announce(
+            services.redis, services.keys, worker, wake_leader=True
+        ),
+    }
+    counts = {}
+    for name, call in calls.items():
+        call()  # loads the script
+        before = network.round_trips
+        call()
+        counts[name] = network.round_trips - before
+    assert counts == dict.fromkeys(calls, 1)

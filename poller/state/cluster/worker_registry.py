@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from redis import Redis
 
 from poller.domain.record.overview import Worker
+from poller.state.board.lua_scripts import Scripts
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
@@ -29,17 +30,11 @@ FORGET_AFTER_MS = 15 * 60_000
 
 def announce(client: Redis, keys: Keys, worker: Worker, wake_leader: bool = False) -> int:
     """Write a heartbeat at the server's time, and return that time. Raises StoreError."""
-    with store_errors(client):
-        seconds, micros = client.time()
-        seen_ms = int(seconds * 1000 + micros // 1000)
-
-        heartbeat = replace(worker, seen_ms=seen_ms)
-        entry = json.dumps(asdict(heartbeat))
-        client.hset(keys.workers, worker.key, entry)
-        if wake_leader:
-            client.publish(keys.wake, "worker")
-
-    return seen_ms
+    fields = asdict(worker)
+    del fields["seen_ms"]
+    before = json.dumps(fields).removesuffix("}") + ', "seen_ms": '
+    arguments = [worker.key, before, "}", int(wake_leader)]
+    return int(Scripts(client, keys).run("announce", arguments))
 
 
 def leave(client: Redis, keys: Keys, key: str) -> None:

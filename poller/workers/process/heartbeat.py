@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +51,8 @@ class Heartbeat:
         self._children = children
         self._instance = secrets.token_hex(3)
         self._started_ms = 0
+        self._seen_ms = 0  # the server's clock at the last heartbeat, and
+        self._seen_mono = 0.0  # the same instant by this process's monotonic clock
         self._polls = 0
         self._polled_ms = 0
         self._slots = services.settings.worker_concurrency
@@ -125,19 +128,26 @@ class Heartbeat:
     def _announce(self, has_changed: bool) -> None:
         """Write one heartbeat. A change wakes the leader, which may wait for this worker."""
         try:
-            now_ms = self._services.board.now_ms()
+            now_ms = self._now_ms()
             counts = self.counts()
             self._started_ms = self._started_ms or now_ms
             if counts.polls != self._polls:
                 self._polls = counts.polls
                 self._polled_ms = now_ms
-            worker_registry.announce(
+            self._seen_ms = worker_registry.announce(
                 self._services.redis, self._services.keys, self._view(counts), has_changed
             )
+            self._seen_mono = time.monotonic()
         except errors.StoreError as error:
             log.warning("heartbeat_failed", error=str(error))
         except Exception:  # door: the end of this thread; it must not die
             log.exception("heartbeat_broke")
+
+    def _now_ms(self) -> int:
+        """The server's clock; only the first heartbeat asks for it. Raises StoreError."""
+        if not self._seen_ms:
+            return self._services.board.now_ms()
+        return self._seen_ms + round((time.monotonic() - self._seen_mono) * 1000)
 
     def _view(self, counts: ProcessCounts) -> Worker:
         registry = self._services.registry

@@ -109,6 +109,15 @@ def test_a_step_of_a_library_may_take_longer_and_the_next_one_not(
     assert not renewed(leader, lock)
 
 
+def test_a_step_of_a_library_that_failed_has_no_more_time(
+    leader: Leader, lock: FakeLock, clock: Clock
+) -> None:
+    leader.allow(15)
+    leader.failed_tick()
+    clock.now += STUCK_AFTER_S + 0.1
+    assert not renewed(leader, lock)
+
+
 def test_progress_makes_no_leader_of_a_process_that_lost_the_lock(
     leader: Leader, lock: FakeLock, clock: Clock
 ) -> None:
