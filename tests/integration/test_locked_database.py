@@ -123,6 +123,8 @@ def test_an_unknown_target_does_not_hold_up_its_batch(world: World) -> None:
     assert sorted(world.collector.addresses) == ["127.0.0.2", "127.0.0.3"]
     assert world.in_flight() == 0
     assert world.sound(ids)
+    targets = world.poller._parts.targets
+    wait_until(lambda: targets.count_uncached(ids) == 0, "the use of the late answer")
 
 
 def test_a_batch_of_unknown_targets_is_handed_back_while_the_inventory_is_locked(

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import structlog
 
+from poller import errors
 from poller.collectors.registry import Registry
-from poller.db.inventory import credential_rows
+from poller.db.inventory import credential_rows, inventory_feed
 from poller.workers.batch import target_cache
 from poller.workers.batch.target_cache import IDLE_LIMIT_S, CachedTarget, TargetCache
 from tests.integration.worlds import World
@@ -74,6 +75,28 @@ def test_an_edited_target_is_read_again_and_stays_is_cached(world: World) -> Non
     assert edited is not before
     assert targets.load({one: 2}, 2).by_id[one] is edited
     assert targets.count_uncached([one, other]) == 1
+
+
+def test_while_sql_is_away_an_edited_target_serves_as_it_was_but_not_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time counts from the first poll that could not read the edit."""
+    [one] = world.add("ok")
+    services = world.services
+    targets = TargetCache(services.engine, services.registry, 10, stale_limit_s=3600)
+    before = targets.load({one: 1}, 0).by_id[one]
+
+    def away(*_: Any) -> None:
+        raise errors.StoreUnavailable("away")
+
+    read = inventory_feed.poll_targets
+    monkeypatch.setattr(inventory_feed, "poll_targets", away)
+    for now in (5_000, 8_600):
+        assert targets.load({one: 2}, now).by_id[one] is before
+    with pytest.raises(errors.StoreUnavailable):
+        targets.load({one: 2}, 8_601)
+    monkeypatch.setattr(inventory_feed, "poll_targets", read)
+    assert targets.load({one: 2}, 8_602).by_id[one] is not before
 
 
 @contextmanager
