@@ -19,6 +19,9 @@ class BoardClock:
 
     The lowest and the highest possible offset are known. Each reply narrows them down, and time
     widens them by the drift. A reply that contradicts them counts alone: a clock was set.
+
+    The lowest one is used. An instant is then never later than it was, nor earlier than the clock
+    of the last reply before it: what one worker did before another is also stamped before it.
     """
 
     def __init__(self) -> None:
@@ -28,7 +31,7 @@ class BoardClock:
         self._recorded_mono = 0.0
 
     def record(self, now_ms: int, sent_mono: float, read_mono: float) -> float:
-        """Learn from one reply with the server's clock. Returns the offset in ms."""
+        """Learn from one reply. Returns the lowest possible offset in ms."""
         low_ms = now_ms - read_mono * 1000
         high_ms = now_ms + _RESOLUTION_MS - sent_mono * 1000
         with self._lock:
@@ -40,4 +43,4 @@ class BoardClock:
             self._low_ms = low_ms
             self._high_ms = high_ms
             self._recorded_mono = read_mono
-        return (low_ms + high_ms) / 2
+        return low_ms

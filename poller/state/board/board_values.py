@@ -85,7 +85,7 @@ class Start:
 
     def at_ms(self, mono: float) -> int:
         """An instant of this process's monotonic clock, by the board's clock."""
-        return round(mono * 1000 + self.offset_ms)
+        return int(mono * 1000 + self.offset_ms)
 
 
 class Place(enum.StrEnum):

@@ -27,11 +27,12 @@ def test_a_slow_reply_after_a_quick_one_changes_nothing() -> None:
     assert abs(reply(clock, 104.0, 2.0, 0.001)) <= 2
 
 
-def test_slow_replies_together_are_better_than_one() -> None:
-    """Some are slow on the way there, others on the way back: what they have in common is small."""
+def test_the_reply_with_the_quickest_way_back_counts() -> None:
+    """Its request may have been slow: the server reads its clock after that."""
     clock = BoardClock()
-    assert abs(reply(clock, 100.0, 0.4, 0.01)) > 150
-    assert abs(reply(clock, 101.0, 0.01, 0.4)) <= 15
+    assert reply(clock, 100.0, 0.01, 0.4) <= -390
+    assert abs(reply(clock, 101.0, 0.4, 0.01)) <= 12
+    assert abs(reply(clock, 102.0, 0.01, 0.4)) <= 12
 
 
 def test_a_server_whose_clock_was_set_is_followed_at_once() -> None:
@@ -50,10 +51,10 @@ def test_a_server_whose_clock_was_set_is_followed_at_once() -> None:
         min_size=1,
     )
 )
-def test_the_offset_is_between_request_and_reply(
+def test_no_instant_is_too_late_or_before_the_reply(
     replies: list[tuple[float, float, float, float]],
 ) -> None:
-    """An instant after the reply is never stamped before the clock that the reply showed."""
+    """So the runs of one target do not overlap in the ledger, whichever workers polled it."""
     clock, at_s, drifted_ms = BoardClock(), 50.0, 0.0
     for pause_s, there_s, back_s, drift in replies:
         at_s += pause_s
@@ -62,5 +63,5 @@ def test_the_offset_is_between_request_and_reply(
         read_s = at_s + there_s + back_s
         offset_ms = clock.record(now_ms, at_s, read_s)
         assert now_ms - 0.5 <= read_s * 1000 + offset_ms
-        assert at_s * 1000 + offset_ms <= now_ms + 1.5
+        assert offset_ms <= OFFSET_MS + drifted_ms + 0.5
         at_s = read_s
