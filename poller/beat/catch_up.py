@@ -15,7 +15,7 @@ from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.observability import logs
 from poller.settings import Settings
-from poller.state.board.board_maintenance import BoardMaintenance
+from poller.state.board.board_maintenance import BoardMaintenance, LongestWaits
 from poller.state.board.moves import Board
 
 log = logs.get(__name__)
@@ -33,6 +33,7 @@ class CatchUp:
         self._leader = leader
         self._queue_wait_ms = round(settings.queue_wait_s * 1000)
         self._lease_margin_ms = round(settings.lease_margin_s * 1000)
+        self._longest_waits = _longest_waits(settings)
 
     def after_takeover(self, now_ms: int) -> Event | None:
         """Reschedule when a term starts, since there may have been no leader for a while.
@@ -94,10 +95,21 @@ class CatchUp:
 
     def _bring_nearer(self, now_ms: int) -> int:
         total = 0
-        for moved in self._maintenance.bring_nearer(self._leader.token, now_ms):
+        longest = self._longest_waits
+        for moved in self._maintenance.bring_nearer(self._leader.token, now_ms, longest):
             self._leader.made_progress()
             total += moved
         return total
+
+
+def _longest_waits(settings: Settings) -> LongestWaits:
+    """The longest waits that the settings allow, and not less than the usual limits."""
+    usual = LongestWaits()
+    probe_s = max(settings.breaker_base_s, settings.breaker_cap_s, settings.breaker_auth_s)
+    return LongestWaits(
+        probe_ms=max(usual.probe_ms, round(probe_s * 1000)),
+        park_ms=max(usual.park_ms, round(settings.deadletter_retry_s * 1000)),
+    )
 
 
 def _clock_event(now_ms: int, step_ms: int, moved: int, leases: int) -> Event:

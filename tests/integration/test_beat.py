@@ -17,10 +17,12 @@ from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.event_kinds import Kind
+from poller.settings import Settings
 from poller.state.board.board_values import ClaimLimits
 
 QUEUE = "poll.snmp"
 NOW = 1_800_000_000_000
+HOUR_MS = 3_600_000
 LIMITS = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 
 
@@ -233,3 +235,22 @@ def test_a_damaged_board_is_repaired(services: Services, lost: str) -> None:
     assert_sound(services)
     assert audit.check(NOW) is None
     assert audit.check(NOW) is None
+
+
+def test_waits_that_the_settings_allow_survive_a_clock_step(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A probe in 20 hours and a slow retry in five days stay when the clock is set back a little."""
+    monkeypatch.setattr(services, "settings", Settings(breaker_cap_s=86_400,
+                                                       deadletter_retry_s=604_800))  # fmt: skip
+    probe_ms = NOW + 20 * HOUR_MS
+    retry_ms = NOW + 120 * HOUR_MS
+    services.redis.sadd(services.keys.queues, QUEUE)
+    services.redis.zadd(services.keys.urgent(QUEUE), {"1": probe_ms, "2": NOW + 30 * HOUR_MS})
+    services.redis.zadd(services.keys.parked, {"3": retry_ms, "4": NOW + 200 * HOUR_MS})
+    catch_up(services).after_clock_step(NOW, -600_000)
+    urgent = dict(services.redis.zrange(services.keys.urgent(QUEUE), 0, -1, withscores=True))
+    parked = dict(services.redis.zrange(services.keys.parked, 0, -1, withscores=True))
+    assert (urgent["1"], parked["3"]) == (probe_ms, retry_ms)
+    assert urgent["2"] <= NOW + 24 * HOUR_MS
+    assert parked["4"] <= NOW + 168 * HOUR_MS

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import NamedTuple
 
 from poller.state.board.board_reader import BoardReader
 from poller.state.board.board_values import QueueChanges
 from poller.state.keys import ROUTINE_MARK
 
-#: The longest wait of a probe. A later instant comes from another clock.
-LONGEST_PROBE_MS = 3_600_000
-#: The longest wait of a parked target. A later instant comes from another clock.
-LONGEST_PARK_MS = 24 * 3_600_000
+
+class LongestWaits(NamedTuple):
+    """Waits for a probe and for a slow retry. A later instant comes from another clock."""
+
+    probe_ms: int = 3_600_000
+    park_ms: int = 24 * 3_600_000
 
 
 class BoardMaintenance:
@@ -46,12 +49,14 @@ class BoardMaintenance:
         replaced = self._scripts.run_as_leader("renew_leases", leader, arguments)
         return int(replaced)
 
-    def bring_nearer(self, leader: str, now_ms: int) -> Iterator[int]:
+    def bring_nearer(
+        self, leader: str, now_ms: int, longest: LongestWaits = LongestWaits()
+    ) -> Iterator[int]:
         """Shorten waits that are too long after the clock was set back.
 
         Yields after each page how many targets moved.
         """
-        for place, longest_ms in self._longest_waits():
+        for place, longest_ms in self._places(longest):
             cursor = "0"
             while True:
                 arguments = [now_ms, place, longest_ms, cursor]
@@ -60,10 +65,10 @@ class BoardMaintenance:
                 if cursor == "0":
                     break
 
-    def _longest_waits(self) -> Iterator[tuple[str, int | str]]:
+    def _places(self, longest: LongestWaits) -> Iterator[tuple[str, int | str]]:
         """Each place with its longest wait in ms; "" stands for the interval of each target."""
         for queue in self._board.queues():
             yield f"due:{queue}", ""
-            yield f"urgent:{queue}", LONGEST_PROBE_MS
+            yield f"urgent:{queue}", longest.probe_ms
 
-        yield "parked", LONGEST_PARK_MS
+        yield "parked", longest.park_ms
