@@ -88,9 +88,20 @@ class Services:
     def keyring(self) -> Keyring:
         from poller.security import vault
 
+        return vault.Keyring.load(self._secret_key, self.settings.home)
+
+    @property
+    def _secret_key(self) -> str | None:
         secret = self.settings.secret_key
-        text = secret.get_secret_value() if secret else None
-        return vault.Keyring.load(text, self.settings.home)
+        return secret.get_secret_value() if secret else None
+
+    def key_problem(self) -> str:
+        """Why stored credentials cannot be opened here; "" if they can. Raises StoreError."""
+        from poller.db.inventory import credential_rows
+        from poller.security import vault
+
+        envelopes = credential_rows.envelopes(self.engine)
+        return vault.key_problem(self._secret_key, self.settings.home, envelopes)
 
     @cached_property
     def sinks(self) -> list[Sink]:

@@ -4,8 +4,10 @@ passwords.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from sqlalchemy import exc
 from sqlalchemy.engine import URL
@@ -110,6 +112,40 @@ CLASSES: dict[type[Exception], type[errors.PollerError]] = {
 }
 
 
+class _Refusal(NamedTuple):
+    """A server that runs and refuses the connection. libpq gives no SQLSTATE while it connects."""
+
+    states: tuple[str, ...]
+    pattern: re.Pattern[str]
+    message: str
+    hint: str
+
+
+_REFUSALS = (
+    _Refusal(
+        ("28",),
+        re.compile(
+            r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log in"
+            r'|role "[^"]*" does not exist'
+        ),
+        "the login was refused by the database",
+        "correct user and password in POLLER_DATABASE_URL (database_url)",
+    ),
+    _Refusal(
+        ("3D",),
+        re.compile(r'database "[^"]*" does not exist'),
+        "the server has no such database:",
+        "create it, or correct its name in POLLER_DATABASE_URL (database_url)",
+    ),
+    _Refusal(
+        ("42501",),
+        re.compile("permission denied for"),
+        "the user may not do this in the database",
+        "grant the privilege, or name another user in POLLER_DATABASE_URL (database_url)",
+    ),
+)
+
+
 @contextmanager
 def store_errors(url: URL) -> Iterator[None]:
     """Translate every exception of SQLAlchemy that is raised inside."""
@@ -127,12 +163,21 @@ def translate(error: exc.SQLAlchemyError, url: URL) -> errors.PollerError:
         message = f"the database {where} has not the tables this program needs"
         return kind(message, cause, UPGRADE_HINT)
     if kind is errors.StoreUnavailable:
-        message = f"cannot use the database {where}"
-        return kind(message, cause, "check that it runs; it is safe to try again")
+        message, hint = _unavailable(error, cause)
+        return kind(f"{message} {where}", cause, hint)
     if kind is errors.StoreConflict:
         message = "another program changed the same rows first"
         return kind(message, cause, "check the present state, then repeat the command")
     return kind(f"the database {where} refused a statement", cause)
+
+
+def _unavailable(error: exc.SQLAlchemyError, cause: str) -> tuple[str, str]:
+    """The begin of the message and the hint for a database that cannot be used."""
+    state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    for refusal in _REFUSALS:
+        if state.startswith(refusal.states) or refusal.pattern.search(cause):
+            return refusal.message, refusal.hint
+    return "cannot use the database", "check that it runs; it is safe to try again"
 
 
 def _kind(error: exc.SQLAlchemyError) -> type[errors.PollerError]:

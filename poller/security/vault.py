@@ -92,7 +92,7 @@ class Keyring:
             raise errors.SecretKeyError(
                 "this is not the key the stored credentials were encrypted with",
                 cause=f"they need {', '.join(sorted(needed))}; present: {', '.join(self.ids)}",
-                hint="use the right key, or put it behind the new one: POLLER_SECRET_KEY=NEW,OLD",
+                hint=key_store.RIGHT_KEY_HINT,
             )
 
     def seal(self, text: str, name: str, kind: str) -> str:
@@ -133,6 +133,25 @@ class Keyring:
 
     def __repr__(self) -> str:
         return f"Keyring({', '.join(self.ids)})"
+
+
+def key_problem(secret_key: str | None, home: Path, envelopes: Sequence[str]) -> str:
+    """Why stored envelopes cannot be opened with the keys here; "" if all can. Creates no key."""
+    if not envelopes:
+        return ""
+    if not secret_key and not (home / key_store.FILE_NAME).exists():
+        return f"the {len(envelopes)} stored credentials need a secret key, and there is none here"
+
+    ring = Keyring.load(secret_key, home)
+    needed = [sealed_with(envelope) for envelope in envelopes]
+    missing = [each for each in needed if each not in ring.ids]
+    if not missing:
+        return ""
+    keys = ", ".join(sorted(set(missing)))
+    return (
+        f"{len(missing)} of {len(needed)} stored credentials need another secret key ({keys}) "
+        f"than the one from {ring.source} ({', '.join(ring.ids)})"
+    )
 
 
 def _translated(error: Exception, name: str) -> errors.PollerError:

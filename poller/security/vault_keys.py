@@ -16,6 +16,8 @@ KEY_BYTES = 32
 FILE_NAME = "secret.key"
 ENVIRONMENT = "POLLER_SECRET_KEY"
 
+RIGHT_KEY_HINT = "use the right key, or put it behind the new one: POLLER_SECRET_KEY=NEW,OLD"
+
 _HINT = "make one with: openssl rand -base64 32"
 
 

@@ -33,6 +33,7 @@ TRANSLATION: dict[type[Exception], type[errors.StoreError]] = {
 }
 EXPECTED = tuple(TRANSLATION)
 
+_LOGIN_REFUSED = (theirs.AuthenticationError, theirs.AuthenticationWrongNumberOfArgsError)
 #: Replies without a class of their own that ask for a later attempt.
 _NOT_NOW = ("BUSY ", "MISCONF ", "NOREPLICAS ")
 
@@ -43,6 +44,12 @@ def translate(error: Exception, where: str) -> errors.StoreError:
     kind = next(TRANSLATION[base] for base in ancestors if base in TRANSLATION)
     cause = f"{type(error).__name__}: {error}"
 
+    if isinstance(error, _LOGIN_REFUSED):
+        hint = "correct user and password in POLLER_REDIS_URL (redis_url)"
+        return errors.StoreUnavailable(f"the login was refused by Redis at {where}", cause, hint)
+    if isinstance(error, theirs.NoPermissionError):
+        hint = "grant it with ACL SETUSER, or name another user in POLLER_REDIS_URL (redis_url)"
+        return errors.StoreUnavailable(f"the user may not do this in Redis at {where}", cause, hint)
     if kind is errors.StoreUnavailable or str(error).startswith(_NOT_NOW):
         hint = "is the server running? `poller up` starts one; POLLER_REDIS_URL names yours"
         return errors.StoreUnavailable(f"cannot use Redis at {where}", cause, hint)

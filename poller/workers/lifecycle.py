@@ -31,6 +31,7 @@ from poller import app as application
 from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.observability import logs
+from poller.security import vault_keys
 from poller.state.cluster import worker_queues
 from poller.workers.guard import consumer_watchdog, loop_watchdog
 from poller.workers.guard.consumer_watchdog import ConsumerWatchdog, StallEvents
@@ -91,6 +92,7 @@ def _start_up(sender: Any, **_: Any) -> None:
         # Celery sends no signal at the end of a cold shutdown.
         atexit.register(worker_process.leave, sender.hostname)
     _log_plugin_problems(services)
+    _log_key_problem(services)
 
 
 def _configure(worker: Any, services: Services) -> None:
@@ -117,6 +119,14 @@ def _log_plugin_problems(services: Services) -> None:
         )
     for name, notice in services.registry.deprecated.items():
         log.warning("collector_deprecated", name=name, notice=notice)
+
+
+def _log_key_problem(services: Services) -> None:
+    """Say once, at the start, that polls with stored credentials will fail."""
+    with suppress(errors.StoreError):  # each poll of such a target says it, too
+        problem = services.key_problem()
+        if problem:
+            log.error("secret_key_wrong", problem=problem, fix=vault_keys.RIGHT_KEY_HINT)
 
 
 def _write_faults_to_stderr() -> None:

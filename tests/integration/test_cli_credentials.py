@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from poller import bootstrap
 from poller.db import engine as sql
 from poller.db.inventory import credential_rows, inventory_feed, targets
+from poller.workers import lifecycle
 from tests.integration.commands import Cli, ok
 
 
@@ -181,3 +184,37 @@ def test_rotating_the_key_renews_old_envelopes(cli: Cli, home: Path) -> None:
     assert envelope.startswith("v2:")
     bootstrap.services.cache_clear()
     assert json.loads(_opened(home, "core"))["community"] == "public"
+
+
+def test_a_wrong_key_is_noted_by_the_list(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list needs no key and is complete; without a file it makes no new key."""
+    ok(cli("credential", "add", "core", "--kind", "community", stdin="public-read-only\n"))
+    assert "warning" not in ok(cli("credential", "list")).err
+    monkeypatch.setenv("POLLER_SECRET_KEY", base64.b64encode(os.urandom(32)).decode())
+    listed = ok(cli("credential", "list"))
+    assert "core" in listed.out
+    assert "warning: 1 of 1 stored credentials need another secret key" in listed.err
+    assert "POLLER_SECRET_KEY=NEW,OLD" in listed.err
+    monkeypatch.delenv("POLLER_SECRET_KEY")
+    (home / "secret.key").unlink()
+    assert "there is none here" in ok(cli("credential", "list", "--json")).err
+    assert not (home / "secret.key").exists()
+
+
+def test_a_worker_with_a_wrong_key_says_so_at_its_start(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and not only in the polls that fail."""
+    ok(cli("credential", "add", "core", "--kind", "community", stdin="public-read-only\n"))
+    services = bootstrap.services()
+    with capture_logs() as lines:
+        lifecycle._log_key_problem(services)
+    assert lines == []
+    monkeypatch.setenv("POLLER_SECRET_KEY", base64.b64encode(os.urandom(32)).decode())
+    bootstrap.services.cache_clear()
+    with capture_logs() as lines:
+        lifecycle._log_key_problem(bootstrap.services())
+    [line] = lines
+    assert (line["event"], line["log_level"]) == ("secret_key_wrong", "error")

@@ -680,3 +680,31 @@ def test_sqlite_and_directories_belong_to_their_owner(cli: Cli, home: Path) -> N
     """Other users cannot read the inventory of a network."""
     ok(cli("db", "upgrade"))
     assert os.stat(home).st_mode & 0o077 == 0
+
+
+def test_a_refused_login_names_its_setting(
+    cli: Cli,
+    fresh_postgres_url: str,
+    valkey_url: str,
+    redis_client: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PostgreSQL and Redis run, so the hint is the setting with the login, never the password."""
+    stranger = fresh_postgres_url.replace("postgres@", "stranger:hunter22@")
+    monkeypatch.setenv("POLLER_DATABASE_URL", stranger)
+    refused = cli("device", "list")
+    assert refused.code == 5
+    assert "login was refused" in refused.err
+    assert "POLLER_DATABASE_URL" in refused.err
+
+    redis_client.execute_command("ACL", "SETUSER", "guest", "on", ">right", "~*", "+@all")
+    try:
+        wrong = valkey_url.replace("redis://", "redis://guest:hunter22@")
+        monkeypatch.setenv("POLLER_REDIS_URL", wrong)
+        unread = cli("status")
+    finally:
+        redis_client.execute_command("ACL", "DELUSER", "guest")
+    assert unread.code == 5
+    assert "login was refused" in unread.err
+    assert "POLLER_REDIS_URL" in unread.err
+    assert "hunter22" not in refused.err + unread.err

@@ -18,6 +18,7 @@ from poller.cli.output.columns import Fit, column, moment
 from poller.cli.output.render import Json
 from poller.domain.inventory import naming
 from poller.presentation import formatting
+from poller.security import vault_keys
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -110,6 +111,10 @@ def list_(as_json: Json = False) -> None:
     render.listing("poller.credential.list/1", found, _COLUMNS, as_json)
     if not found and not as_json:
         render.note("no credentials yet: poller credential add NAME --kind community")
+
+    problem = bootstrap.services().key_problem()
+    if problem:
+        render.note(f"warning: {problem}; {vault_keys.RIGHT_KEY_HINT}")
 
 
 @app.command("rotate")

@@ -33,7 +33,7 @@ from poller.db import migrate
 from poller.db.engine import check_file
 from poller.db.inventory import devices
 from poller.presentation import formatting
-from poller.security import network_exposure
+from poller.security import network_exposure, vault_keys
 from poller.settings import Settings, load, origins, setting_sources
 from poller.state.redis_client import store_errors
 
@@ -139,6 +139,9 @@ class LocalCluster:
         if before != after:
             self._note(f"database upgraded to revision {after}")
 
+        problem = services.key_problem()
+        if problem:
+            self._note(f"warning: {problem}; {vault_keys.RIGHT_KEY_HINT}")
         services.keyring  # noqa: B018  made now, so that the roles do not race for it
 
         published = {

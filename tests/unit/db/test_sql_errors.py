@@ -132,3 +132,28 @@ def test_sqlite_is_set_up_for_many_processes(sqlite_url: str) -> None:
         "busy_timeout": 10_000,
         "synchronous": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("server_says", "message", "hint"),
+    [
+        ('FATAL:  password authentication failed for user "u"', "login was refused", "password"),
+        ("fe_sendauth: no password supplied", "login was refused", "password"),
+        ('FATAL:  no pg_hba.conf entry for host "h", user "u"', "login was refused", "password"),
+        ('FATAL:  role "u" does not exist', "login was refused", "user"),
+        ('FATAL:  database "d" does not exist', "no such database", "create it"),
+        ("permission denied for table runs", "may not do this", "grant"),
+        ("connection refused", "cannot use the database", "check that it runs"),
+    ],
+)
+def test_a_refusal_of_the_server_names_what_to_correct(
+    server_says: str, message: str, hint: str
+) -> None:
+    """A server that refuses a login runs. The password is never repeated."""
+    error = exc.OperationalError("x", {}, psycopg.OperationalError(server_says))
+    found = sql_errors.translate(error, make_url("postgresql://u:hunter22@h/d"))
+    assert isinstance(found, errors.StoreUnavailable)
+    assert message in found.message
+    assert hint in found.hint
+    assert ("POLLER_DATABASE_URL" in found.hint) == (hint != "check that it runs")
+    assert "hunter22" not in f"{found} {found.hint}"
