@@ -170,6 +170,7 @@ def _split(record: bytes) -> tuple[dict[str, Any], bytes]:
 def _target(values: Mapping[str, Any]) -> PollTarget:
     selected = _select(values.items(), _TARGET_FIELDS)
     selected["tags"] = tuple(selected["tags"])
+    selected["siblings"] = tuple(selected.get("siblings", ()))
     selected["policy"] = Policy(selected["policy"])
     return PollTarget(**selected)
 
