@@ -51,7 +51,7 @@ ENTRIES_RETRY_S = 5.0
 #: RedBeat and kombu make up to sixteen round trips in one step, which may take this long.
 LIBRARY_STEP_S = 15.0
 #: The longest wait for Redis at the end. A lock that was not given back runs out by itself.
-CLOSE_S = 2.5
+CLOSE_S = 2.0
 #: Failures of Redis and the broker: the next tick tries again.
 STORE_FAILURES = (errors.StoreError, redis.RedisError, KombuError, OSError)
 

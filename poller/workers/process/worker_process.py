@@ -37,7 +37,7 @@ MIN_CLOSE_S = 0.5
 LEAVE_S = 3.0
 #: The time for batches that were cut off, before the process is ended without them. A call to a
 #: silent Redis ends within it, and with the usual `worker_drain_s` it makes less than ten seconds.
-FORCE_S = 4.5
+FORCE_S = 4.0
 
 
 @dataclass(slots=True)
