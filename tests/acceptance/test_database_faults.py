@@ -208,10 +208,10 @@ def test_workers_that_start_without_a_database_wait_and_come_up_whole(
     ]
     try:
         for worker in workers:
-            soon(lambda w=worker: "database_awaited" in w.text(), 20, "it says that it waits")
+            soon(lambda w=worker: "database_awaited" in w.text(), 60, "it says that it waits")
         on_postgres.starting.heal()
         for worker in workers:
-            soon(lambda w=worker: polls_of(cluster, w), 20, f"{worker.name} counts its polls")
+            soon(lambda w=worker: polls_of(cluster, w), 60, f"{worker.name} counts its polls")
             worker.terminate()
         for worker in workers:
             assert worker.wait(20) == 0
