@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import tornado.options
 import tornado.web
@@ -32,8 +31,6 @@ from poller.settings import Settings
 MAX_TASKS = 5_000
 PURGE_WORKERS_S = 600
 QUEUES_EVERY_S = 5.0
-
-_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def install(settings: Settings) -> None:
@@ -65,38 +62,28 @@ class GuardedFlower(Flower):  # type: ignore[misc]  # Flower is untyped
         self.add_handlers(r".*", [(f"{prefix}/metrics", PrivateMetrics)])
 
     def find_handler(self, request: Any, **more: Any) -> Any:
-        """Refuse a foreign Host header, and orders from the pages of other sites."""
+        """Refuse a foreign Host header. Flower itself refuses a foreign Origin."""
         host = request.headers.get("Host", "")
-        if not self._hosts.allows(host):
-            text = allowed_hosts.refusal(host, "POLLER_FLOWER_HOSTS")
-            return self._refuse(request, allowed_hosts.MISDIRECTED, text)
+        if self._hosts.allows(host):
+            return super().find_handler(request, **more)
 
-        origin = request.headers.get("Origin")
-        is_foreign = origin is not None and urlsplit(origin).netloc != host
-        if is_foreign and request.method not in _SAFE_METHODS:
-            return self._refuse(request, 403, "Cross-origin request forbidden\n")
-
-        return super().find_handler(request, **more)
+        text = allowed_hosts.refusal(host, "POLLER_FLOWER_HOSTS")
+        return self.get_handler_delegate(request, WrongHost, {"text": text})
 
     def start(self) -> None:
         """Serve until a signal stops the process."""
         threading.Thread(target=_follow_queues, args=(self.capp,), daemon=True).start()
         super().start()
 
-    def _refuse(self, request: Any, status: int, text: str) -> Any:
-        arguments = {"status": status, "text": text}
-        return self.get_handler_delegate(request, Refusal, arguments)
 
+class WrongHost(tornado.web.RequestHandler):
+    """Answers any method with one line of text."""
 
-class Refusal(tornado.web.RequestHandler):
-    """One line of text for any method."""
-
-    def initialize(self, status: int, text: str) -> None:
-        self._status = status
+    def initialize(self, text: str) -> None:
         self._text = text
 
     def prepare(self) -> None:
-        self.set_status(self._status)
+        self.set_status(allowed_hosts.MISDIRECTED, "Misdirected Request")
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(self._text)
 
