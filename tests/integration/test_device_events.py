@@ -50,6 +50,8 @@ TARGET_KINDS = (Kind.TARGET_FAILED, Kind.TARGET_RECOVERED)
 class Fleet:
     """Devices with several targets. `devices` holds the target ids by device."""
 
+    site = "west"
+
     def __init__(self, client: redis.Redis, devices: dict[int, list[int]]) -> None:
         client.flushall()
         self.client, self.devices = client, devices
@@ -75,7 +77,7 @@ class Fleet:
         [device] = [device for device, ids in self.devices.items() if target_id in ids]
         siblings = tuple(each for each in self.devices[device] if each != target_id)
         return PollTarget(
-            *(target_id, 1, f"t{target_id}", device, f"d{device}", "192.0.2.1", "", "snmp"),
+            *(target_id, 1, f"t{target_id}", device, f"d{device}", "192.0.2.1", self.site, "snmp"),
             *(self.intervals[target_id], 5_000),
             siblings=siblings,
         )
@@ -228,6 +230,19 @@ def test_a_sibling_that_no_worker_polls_does_not_hide_the_outage(pair: Fleet) ->
         pair.client.hset(pair.board.keys.run, "1", f"{token}|{pair.now_ms}|0|")
         kinds += pair.finish(token, pair.start(token, 1), "timeout")
     assert kinds == [Kind.DEVICE_WENT_DOWN]
+
+
+def test_a_dark_site_hides_its_devices_until_it_is_back(pair: Fleet) -> None:
+    """One outage is one event; a device that stays dead behind it is told afterwards."""
+    pair.client.hset(pair.board.keys.dark, pair.site, "{}")
+    for _ in range(4):
+        pair.now_ms += MINUTE_MS
+        pair.poll(1, "timeout")
+        pair.poll(2, "timeout")
+    assert pair.told(Kind) == []
+    pair.client.hdel(pair.board.keys.dark, pair.site)
+    pair.now_ms += MINUTE_MS
+    assert pair.poll(2, "timeout") == [Kind.DEVICE_WENT_DOWN]
 
 
 def test_a_lost_reply_neither_loses_nor_doubles_an_event(redis_client: redis.Redis) -> None:

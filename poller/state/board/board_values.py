@@ -118,6 +118,7 @@ class Report(NamedTuple):
 
     target_id: int
     device_id: int
+    site: str
     siblings: Sequence[int]  # the other targets of the device
     down: Event | None = None  # the device does not respond
     up: Event | None = None  # the device responds again

@@ -92,7 +92,8 @@ def report_arguments(report: Report) -> list[Any]:
     """A report as arguments of `finish`; "" stands for an event that it does not have."""
     siblings = ",".join(map(str, report.siblings))
     events = (report.down, report.up, report.failing, report.recovered)
-    return [report.target_id, report.device_id, siblings, *map(_event_text, events)]
+    names = [report.target_id, report.device_id, report.site, siblings]
+    return [*names, *map(_event_text, events)]
 
 
 def _event_text(event: Event | None) -> str:

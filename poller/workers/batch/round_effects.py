@@ -78,7 +78,7 @@ def _bad_report(verdict: Verdict) -> Report:
     data = {**_failure(verdict), "address": target.address}
     message = f"{_name(target)} is failing: {after.code}: {after.message}"
     failing = _event(Kind.TARGET_FAILED, verdict, message, data)
-    return Report(target.id, target.device_id, target.siblings, down, up, failing)
+    return Report(*_who(target), down, up, failing)
 
 
 def _good_report(verdict: Verdict) -> Report:
@@ -87,7 +87,11 @@ def _good_report(verdict: Verdict) -> Report:
     data = {"code": before.code, "failures": before.failures, "seconds": _seconds_bad(verdict)}
     message = f"{_name(target)} is well again{_length_of(verdict)}"
     recovered = _event(Kind.TARGET_RECOVERED, verdict, message, data)
-    return Report(target.id, target.device_id, target.siblings, up=up, recovered=recovered)
+    return Report(*_who(target), up=up, recovered=recovered)
+
+
+def _who(target: PollTarget) -> tuple[int, int, str, tuple[int, ...]]:
+    return target.id, target.device_id, target.site, target.siblings
 
 
 def _device_down(verdict: Verdict) -> Event:

@@ -1,6 +1,6 @@
 -- finish: a worker is done with targets; each moves to its next place, in one step with its status.
 --
--- KEYS[1] prefix            reads  run, edited, spec, status
+-- KEYS[1] prefix            reads  run, edited, spec, status, opened, dark
 --                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts,
 --                           stats:<n>, sites:<n>, totals, errors, down, troubled, events
 -- ARGV    now in ms ('' = server clock), now by the worker's belief ('' = the same), claim token,
@@ -9,7 +9,7 @@
 --         then n times, the steady targets first: id, next instant in ms (after u: urgent, after p: parked),
 --         status ('' = keep);
 --         then the number of error texts, these texts,
---         the number of reports, the length of the stream of events, then for each report: id, device id,
+--         the number of reports, the length of the stream of events, then for each report: id, device id, site,
 --         ids of the device's other targets with commas, and four events as JSON lists ('' = none): down, up,
 --         failing, recovered;
 --         and pairs: counter, increment (see `count` in prelude.lua)
@@ -18,7 +18,8 @@
 --
 -- A report is about a target that fails, or did. A device is down when a failure without a response is confirmed and
 -- no other target of the device responds. `down` and `troubled` hold what was told. So each change is told once,
--- whichever workers poll the targets of the device, and a repeated call tells nothing.
+-- whichever workers poll the targets of the device, and a repeated call tells nothing. The outage of a dark site is
+-- told once for all: a device that stays silent is told when its site is back.
 --
 -- A steady target was well and is well: its mark is the same and it waits for its next slot, so nothing else is read.
 -- While targets in flight were edited or the clock was stepped, no target counts as steady: an edited target
@@ -176,7 +177,7 @@ local function device_state(members)
 end
 
 local function report(number, at, events_length)
-  local id, device, siblings = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local id, device, site, siblings = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local mark = marks[id]
   if not mark then return end
   local failing, confirmed = string.sub(mark, 1, 1) == 'f', string.find(mark, 'C', 2, true)
@@ -190,27 +191,28 @@ local function report(number, at, events_length)
 
   if failing and string.find(mark, 's', 2, true) then
     if redis.call('HEXISTS', p .. 'down', device) == 1 then return end
+    if redis.call('HEXISTS', p .. 'dark', site) == 1 then return end
     local members = {id}
     for sibling in string.gmatch(siblings, '%d+') do members[#members + 1] = sibling end
     local state = device_state(members)
     if state == 'down' then
       redis.call('HSET', p .. 'down', device, now .. '|' .. table.concat(members, ','))
-      publish('down', ARGV[at + 3])
+      publish('down', ARGV[at + 4])
     end
     if state ~= 'responds' then return end
   elseif not (failing and string.find(mark, 'x', 2, true)) then
-    if redis.call('HDEL', p .. 'down', device) == 1 then publish('up', ARGV[at + 4]) end
+    if redis.call('HDEL', p .. 'down', device) == 1 then publish('up', ARGV[at + 5]) end
   end
 
   if failing and confirmed then
-    if redis.call('SADD', p .. 'troubled', id) == 1 then publish('failing', ARGV[at + 5]) end
+    if redis.call('SADD', p .. 'troubled', id) == 1 then publish('failing', ARGV[at + 6]) end
   elseif not failing then
-    if redis.call('SREM', p .. 'troubled', id) == 1 then publish('recovered', ARGV[at + 6]) end
+    if redis.call('SREM', p .. 'troubled', id) == 1 then publish('recovered', ARGV[at + 7]) end
   end
 end
 
 at = at + texts + 1
 local reports = tonumber(ARGV[at])
-for number = 1, reports do report(number, at + 2 + 7 * (number - 1), ARGV[at + 1]) end
-count(now, ARGV[4], ARGV[5], at + 2 + 7 * reports)
+for number = 1, reports do report(number, at + 2 + 8 * (number - 1), ARGV[at + 1]) end
+count(now, ARGV[4], ARGV[5], at + 2 + 8 * reports)
 return {refused, published}
