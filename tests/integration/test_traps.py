@@ -389,6 +389,8 @@ def test_a_wrong_address_or_port_is_explained(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A port in use, and an address of another host."""
+    assert main.run(["db", "upgrade"]) == 0
+    bootstrap.services.cache_clear()
     with trap_socket.bind("127.0.0.1", 0) as taken:
         monkeypatch.setenv("POLLER_TRAP_PORT", str(taken.getsockname()[1]))
         assert main.run(["traps"]) == 2
