@@ -9,6 +9,7 @@ import os
 import sqlite3
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,18 +138,23 @@ def rows_match(cluster: Cluster) -> None:
         beat.wait(10)
     soon(lambda: all(poll.end for poll in cluster.record.polls()), 10, "the last polls end")
 
-    def rows() -> set[int]:
-        with cluster.services.engine.connect() as conn:
-            return {
-                conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-                for table in (runs, readings)
-            }
+    def differences() -> list[str]:
+        """Name the targets whose polls, runs and readings are not equally many."""
+        polled = Counter(poll.target for poll in cluster.record.polls())
+        found = []
+        for table in (runs, readings):
+            query = sa.select(table.c.target_id, sa.func.count()).group_by(table.c.target_id)
+            with cluster.services.engine.connect() as conn:
+                rows = dict(conn.execute(query).all())
+            for number, count in polled.items():
+                if rows.get(number, 0) != count:
+                    found.append(f"{table.name} of {number}: {rows.get(number, 0)} of {count}")
+        return found
 
-    soon(
-        lambda: rows() == {len(cluster.record.polls())},
-        10,
-        f"{len(cluster.record.polls())} rows, not {rows()}",
-    )
+    try:
+        soon(lambda: not differences(), 10, "a row for each poll")
+    except AssertionError:
+        assert differences() == []
 
 
 def check_polling(cluster: Cluster, seconds: float) -> None:

@@ -218,10 +218,10 @@ def test_every_error_is_reported_with_its_row(engine: Engine) -> None:
         (2, None, "credential"),
         (3, None, "address"),
         (4, 0, "timeout"),
-        (5, None, "target"),
+        (5, 1, "name"),
         (6, 0, "collector"),
-        (7, None, "target"),
         (7, 1, "timeout"),
+        (7, 1, "name"),
         (8, 1, "credential"),
         (8, 1, "min"),
     ]
