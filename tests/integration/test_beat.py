@@ -240,9 +240,9 @@ def test_a_damaged_board_is_repaired(services: Services, lost: str) -> None:
 def test_waits_that_the_settings_allow_survive_a_clock_step(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A probe in 20 hours and a slow retry in five days stay when the clock is set back a little."""
-    monkeypatch.setattr(services, "settings", Settings(breaker_cap_s=86_400,
-                                                       deadletter_retry_s=604_800))  # fmt: skip
+    """A probe in 20 hours and a slow retry in five days stay when the clock is set back."""
+    settings = Settings(breaker_cap_s=86_400, deadletter_retry_s=604_800)
+    monkeypatch.setattr(services, "settings", settings)
     probe_ms = NOW + 20 * HOUR_MS
     retry_ms = NOW + 120 * HOUR_MS
     services.redis.sadd(services.keys.queues, QUEUE)
