@@ -105,7 +105,9 @@ class Drain:
             len(steady) // 3,
             late.total(),
         )
-        finished = self._ask("finish", *head, *steady, *others, 0, *_statistics(queue, late))
+        no_errors, no_reports, no_events = 0, 0, 0
+        tail = (no_errors, no_reports, no_events, *_statistics(queue, late))
+        finished, _published = self._ask("finish", *head, *steady, *others, *tail)
         self.refused.update((*refused[1::2], *held[1::2], *finished[1::2]))
 
     def _ask(self, script: str, *arguments: str | int) -> Any:
