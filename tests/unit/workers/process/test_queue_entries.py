@@ -94,6 +94,9 @@ REFUSED = {
     "number in the body": message(body="5"),
     "two parts in the body": message(body="[[], {}]"),
     "deep body": message(body="[" * 100_000),
+    "unknown type of kombu": message(body={"__type__": "nonsense", "__value__": 1}),
+    "broken type of kombu": message(body={"__type__": "uuid", "__value__": [1]}),
+    "broken time of kombu": message(headers__eta={"__type__": "datetime", "__value__": "x"}),
     "poll without targets": message(body='[["token"], {}, {}]'),
     "poll with a number as token": message(body="[[1, [2]], {}, {}]"),
 }
@@ -111,14 +114,17 @@ def test_an_entry_that_celery_cannot_use_is_named(entry: bytes) -> None:
         message(),
         message(body='[["token", [1], 2], {}, {}]'),
         message(headers__task="poller.prune", body="[[], {}, {}]"),
+        message(body={"__type__": "bytes", "__value__": '[["token", [1]], {}, {}]'}),
         message(headers__expires=4.5, headers__eta="2026-11-17T00:00:00"),
         message(
             body=base64.b64encode(b'[["t", [1]], {}, {}]').decode(),
             properties__body_encoding="base64",
         ),
     ],
-    ids=["poll", "retry", "prune", "times", "base64"],
+    ids=["poll", "retry", "prune", "given back", "times", "base64"],
 )
 def test_a_message_is_accepted(entry: bytes) -> None:
-    """Also one that Celery's own command line sends, in base64."""
+    """Also one that Celery's own command line sends, in base64, and one that a stopping worker gave
+    back to its queue: kombu writes its body in a type of its own.
+    """
     assert queue_entries.problem(entry) == ""
