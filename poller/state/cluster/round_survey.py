@@ -19,7 +19,9 @@ from poller.state.redis_client import store_errors
 @dataclass(frozen=True, slots=True)
 class Survey:
     now_ms: int  # the server's clock
-    read_mono: float  # the same instant by this process's monotonic clock, as well as it is known
+    #: The instant of the reply by this process's monotonic clock. The server read its clock before
+    #: that, so the clock that a leader derives from both is never ahead: no slot is claimed early.
+    read_mono: float
     is_empty: bool  # the board is new or was flushed
     workers: Sequence[Worker]  # all entries of the registry
     entry_s: float | None  # when RedBeat's next entry is due; None without entries
@@ -64,7 +66,7 @@ class Surveyor:
         kept = housekeeping.read(iter(replies[-3:])) if housekeeping else None
         return Survey(
             now_ms=now_ms,
-            read_mono=(sent_mono + read_mono) / 2,
+            read_mono=read_mono,
             is_empty=not (version and version.isdigit()),
             workers=worker_registry.parse_entries(workers),
             entry_s=_entry_s(entries),

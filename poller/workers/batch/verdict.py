@@ -22,6 +22,8 @@ from poller.workers.batch.adaptive_pace import AdaptivePace
 from poller.workers.batch.finished_poll import FinishedPoll
 from poller.workers.batch.retries import Retries
 
+#: A poll that ends this much before its slot began by a clock that was a little ahead.
+CLOCKS_DIFFER_MS = 5_000
 #: A slow retry comes up to this share early, so that a thousand dead letters spread out.
 EARLY_SHARE = 0.1
 
@@ -106,17 +108,18 @@ class Judge:
             wait_ms = round(self._slow_retry_ms * (1 - EARLY_SHARE * self._chance()))
             return Move(target.id, after.finished_ms + wait_ms, status, Place.PARKED)
         if after.breaker.trips:
-            return Move(target.id, _probe_ms(target, after), status, Place.URGENT)
+            return Move(target.id, _probe_ms(poll, after), status, Place.URGENT)
 
+        served_ms = _served_ms(poll)
         if after.decision:
             chosen_ms = after.decision.chosen_ms
-            next_ms = interval.next_ms(poll.started.plan_ms, chosen_ms, after.finished_ms)
+            next_ms = interval.next_ms(poll.started.plan_ms, chosen_ms, served_ms)
         elif after.failures and self._is_confirmed_soon(target, after):
             next_ms = confirmation.next_ms(
-                target.id, target.interval_ms, self._confirm_ms, after.finished_ms
+                target.id, target.interval_ms, self._confirm_ms, served_ms
             )
         else:
-            next_ms = slots.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
+            next_ms = slots.next_slot_ms(target.id, target.interval_ms, served_ms)
         is_same_queue = poll.started.queue == start.queue
         is_steady = is_same_queue and target_status.is_steady(poll.started.status, after)
         return Move(target.id, next_ms, status, steady=is_steady)
@@ -133,9 +136,22 @@ class Judge:
         return is_open_question and is_sooner and self._retries.affords_confirmation(target)
 
 
-def _probe_ms(target: PollTarget, after: Status) -> int:
+def _served_ms(poll: FinishedPoll) -> int:
+    """Return the instant after which the next slot is looked for: the end of the poll.
+
+    It is the slot of the poll if the poll ended a moment before it: a slot is served once, and two
+    runs with one plan time would share a row of the ledger. A plan time that is far ahead comes
+    from a clock that was set since.
+    """
+    plan_ms, finished_ms = poll.started.plan_ms, poll.finished_ms
+    is_early = finished_ms < plan_ms < finished_ms + CLOCKS_DIFFER_MS
+    return plan_ms if is_early else finished_ms
+
+
+def _probe_ms(poll: FinishedPoll, after: Status) -> int:
     """Return the last slot within the breaker's wait, at least the next slot."""
-    next_ms = slots.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
+    target = poll.target
+    next_ms = slots.next_slot_ms(target.id, target.interval_ms, _served_ms(poll))
     latest_ms = slots.latest_slot_ms(target.id, target.interval_ms, after.breaker.probe_ms)
     return max(next_ms, latest_ms)
 

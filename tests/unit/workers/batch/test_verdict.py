@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -17,6 +17,8 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
+from poller.domain.scheduling import slots
+from poller.domain.scheduling.interval import Policy
 from poller.settings import Settings
 from poller.state.board.board_values import Place, Start, Started
 from poller.workers.batch.finished_poll import FinishedPoll
@@ -42,11 +44,19 @@ class Fleet:
         sources = staleness_registry.load()
         self.judge = Judge(self.settings, sources, self.retries, chance=lambda: 0.0)
 
-    def poll(self, target: PollTarget, status: Status, at_ms: int, outcome: Outcome) -> Verdict:
-        """One poll with all its attempts."""
+    def poll(
+        self,
+        target: PollTarget,
+        status: Status,
+        at_ms: int,
+        outcome: Outcome,
+        plan_ms: int | None = None,
+    ) -> Verdict:
+        """One poll with all its attempts. It starts at its plan time, unless another is given."""
+        plan_ms = at_ms if plan_ms is None else plan_ms
         poll = FinishedPoll(
             cached=CachedTarget(target, 1),
-            started=Started(target.id, Result.OK, at_ms, 1, QUEUE, status),
+            started=Started(target.id, Result.OK, plan_ms, 1, QUEUE, status),
             outcome=outcome,
             started_ms=at_ms,
             answered_ms=at_ms + TIMEOUT_MS,
@@ -164,3 +174,27 @@ def test_a_limit_of_the_worker_is_not_polled_sooner(fleet: Fleet, code: str) -> 
         for earlier, later in itertools.pairwise(verdicts[1:])
     )
     assert [verdict.after.confirmed for verdict in verdicts[:4]] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("code", ["", "timeout", "down", "auth_failed"])
+@pytest.mark.parametrize("policy", [Policy.FIXED, Policy.ADAPTIVE])
+def test_a_poll_that_ends_before_its_slot_serves_it(
+    fleet: Fleet, code: str, policy: Policy
+) -> None:
+    """Clocks differ by some milliseconds. Two runs of one slot would share a row of the ledger."""
+    polled = replace(target(interval_ms=10_000), policy=policy)
+    plan_ms = slots.next_slot_ms(polled.id, polled.interval_ms, BEGIN_MS)
+    outcome = Outcome(Result.FAILED, code, "no") if code else Outcome(Result.OK)
+    status = Status(State.OK, BEGIN_MS, BEGIN_MS, BEGIN_MS, BEGIN_MS)
+    began_ms = plan_ms - TIMEOUT_MS - 40
+    verdict = fleet.poll(polled, status, began_ms, outcome, plan_ms)
+    assert verdict.after.finished_ms == plan_ms - 40
+    assert verdict.move.next_ms > plan_ms
+
+
+def test_a_slot_of_a_clock_that_was_set_back_delays_no_poll(fleet: Fleet) -> None:
+    """The next slot is the next one by the present clock."""
+    tomorrow_ms = BEGIN_MS + 24 * HOUR_MS
+    well = Status(State.OK, BEGIN_MS, BEGIN_MS, BEGIN_MS, BEGIN_MS)
+    verdict = fleet.poll(target(), well, BEGIN_MS, Outcome(Result.OK), tomorrow_ms)
+    assert verdict.move.next_ms <= verdict.after.finished_ms + MINUTE_MS
