@@ -232,6 +232,24 @@ def test_a_sibling_that_no_worker_polls_does_not_hide_the_outage(pair: Fleet) ->
     assert kinds == [Kind.DEVICE_WENT_DOWN]
 
 
+def test_a_sibling_that_was_not_waited_for_shows_that_the_device_responds(pair: Fleet) -> None:
+    """It was opened by hand and well before and after, so it makes no report of its own."""
+    opening = f"{pair.now_ms + 10 * MINUTE_MS}|{pair.now_ms}|ann"
+    pair.client.hset(pair.board.keys.opened, "2", opening)
+    for _ in range(4):
+        pair.now_ms += MINUTE_MS
+        pair.poll(1, "timeout")
+    assert pair.told(Kind) == [(1, 1, Kind.DEVICE_WENT_DOWN)]
+
+    pair.now_ms += 10 * MINUTE_MS
+    pair.poll(2, OK)
+    pair.now_ms += MINUTE_MS
+    assert pair.poll(1, "timeout") == [Kind.DEVICE_RECOVERED, Kind.TARGET_FAILED]
+    assert pair.client.hkeys(pair.board.keys.down) == []
+    pair.now_ms += MINUTE_MS
+    assert pair.poll(1, "timeout") == []
+
+
 def test_a_dark_site_hides_its_devices_until_it_is_back(pair: Fleet) -> None:
     """One outage is one event; a device that stays dead behind it is told afterwards."""
     pair.client.hset(pair.board.keys.dark, pair.site, "{}")

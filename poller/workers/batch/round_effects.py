@@ -70,11 +70,9 @@ def reports(verdicts: Iterable[Verdict]) -> list[Report]:
 
 def _bad_report(verdict: Verdict) -> Report:
     target, after = verdict.target, verdict.after
-    down = up = None
-    if after.reach is Reach.SILENT:
-        down = _device_down(verdict)
-    elif after.reach is Reach.ANSWERED:
-        up = _device_up(verdict)
+    down = _device_down(verdict) if after.reach is Reach.SILENT else None
+    # A silent target shows that its device responds if another target of it does.
+    up = _device_up(verdict) if after.reach is not Reach.UNTOLD else None
     data = {**_failure(verdict), "address": target.address}
     message = f"{_name(target)} is failing: {after.code}: {after.message}"
     failing = _event(Kind.TARGET_FAILED, verdict, message, data)

@@ -190,16 +190,17 @@ local function report(number, at, events_length)
   end
 
   if failing and string.find(mark, 's', 2, true) then
-    if redis.call('HEXISTS', p .. 'down', device) == 1 then return end
     if redis.call('HEXISTS', p .. 'dark', site) == 1 then return end
     local members = {id}
     for sibling in string.gmatch(siblings, '%d+') do members[#members + 1] = sibling end
     local state = device_state(members)
-    if state == 'down' then
+    if state == 'down' and redis.call('HEXISTS', p .. 'down', device) == 0 then
       redis.call('HSET', p .. 'down', device, now .. '|' .. table.concat(members, ','))
       publish('down', ARGV[at + 4])
     end
     if state ~= 'responds' then return end
+    -- A sibling that was not waited for, such as one opened by hand, was well all the time and makes no report.
+    if redis.call('HDEL', p .. 'down', device) == 1 then publish('up', ARGV[at + 5]) end
   elseif not (failing and string.find(mark, 'x', 2, true)) then
     if redis.call('HDEL', p .. 'down', device) == 1 then publish('up', ARGV[at + 5]) end
   end
