@@ -95,6 +95,18 @@ def test_a_foreign_message_of_remote_control_is_refused(connection: Any) -> None
             channel._deliver_fanout_message(foreign, "celery.pidbox")
 
 
+def test_a_command_gets_the_replies_of_remote_control(services: Services, connection: Any) -> None:
+    """As `celery inspect ping` and Flower do: a reply is the message of no task."""
+    mailbox = Mailbox("celery", type="fanout")(connection)
+    channel = connection.default_channel
+    mailbox.reply_queue(channel).declare()
+    pong = {"worker@host": {"ok": "pong"}}
+    exchange = mailbox.reply_exchange.name
+    mailbox._publish_reply(pong, exchange, mailbox.oid, "a ticket", channel=channel)
+    assert mailbox._collect("a ticket", limit=1, timeout=2, channel=channel) == [pong]
+    assert services.redis.llen(services.keys.set_aside) == 0
+
+
 def test_a_connection_that_is_closed_while_redis_is_away_leaves_nothing_open(
     valkey_url: str,
 ) -> None:

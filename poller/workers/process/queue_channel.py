@@ -25,6 +25,11 @@ _Connection: Any = connection.Connection
 _loads: Any = json.loads
 
 
+#: The end of the name of a queue for replies of remote control, such as `celery inspect ping`. Only
+#: the command that asked takes them, and they are messages of no task.
+_REPLIES = ".pidbox"
+
+
 class Refused(Exception):
     """Raised below kombu for an entry that was set aside."""
 
@@ -66,10 +71,10 @@ class QueueChannel(_Channel):  # type: ignore[misc]
             for priority in self.priority_steps:
                 key = self._q_for_pri(queue, priority)
                 while entry := client.rpop(key):
-                    reason = queue_entries.problem(entry)
+                    reason = _problem(queue, entry)
                     if not reason:
                         return _loads(entry.decode())
-                    self._refuse(key, entry, reason)
+                    self._refuse(queue, entry, reason)
         raise Empty
 
     def _deliver_fanout_message(self, message: Any, exchange: str) -> Any:
@@ -81,15 +86,19 @@ class QueueChannel(_Channel):  # type: ignore[misc]
         return super()._deliver_fanout_message(message, exchange)
 
     def _check(self, key: str, entry: bytes) -> None:
-        reason = queue_entries.problem(entry)
+        queue = key.rsplit(self.sep, 1)[0]
+        reason = _problem(queue, entry)
         if reason:
-            self._refuse(key, entry, reason)
+            self._refuse(queue, entry, reason)
             raise Refused(reason)
 
-    def _refuse(self, key: str, entry: bytes, reason: str) -> None:
-        queue = key.rsplit(self.sep, 1)[0]
+    def _refuse(self, queue: str, entry: bytes, reason: str) -> None:
         beginning = entry[: queue_entries.KEPT_CHARACTERS]
         queue_entries.refusals.refuse(queue, beginning.decode(errors="replace"), reason)
+
+
+def _problem(queue: str, entry: bytes) -> str:
+    return "" if queue.endswith(_REPLIES) else queue_entries.problem(entry)
 
 
 class QueueConnection(_Connection):  # type: ignore[misc]
