@@ -17,6 +17,8 @@ from poller.observability.report_quota import Quota
 #: The field with the number of lines that were left out.
 UNSAID = "unsaid_since_the_last"
 _NUMBER = re.compile(r"\d+")
+#: Libraries that count attempts in their text. In a line of a plugin a number may be an address.
+_COUNTING = ("celery", "kombu")
 
 
 class RepeatedLines(logging.Filter):
@@ -49,5 +51,6 @@ def _kind(record: logging.LogRecord) -> Hashable | None:
         return str(facts) if is_error else None
     if record.exc_info:
         return None
-    # Celery counts its attempts in the text.
-    return record.name, _NUMBER.sub("", record.getMessage())
+    text = record.getMessage()
+    is_counting = record.name.partition(".")[0] in _COUNTING
+    return record.name, _NUMBER.sub("", text) if is_counting else text

@@ -72,3 +72,13 @@ def test_a_line_of_a_library_is_the_same_with_another_number(
     said = lines(capsys)
     assert len(said) == 2
     assert "unsaid_since_the_last=19" in said[1]
+
+
+def test_lines_of_a_plugin_about_two_addresses_are_both_said(
+    now: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the same line is left out."""
+    logs.configure()
+    for number in (1, 2, 2):
+        logging.getLogger("acme_collector").warning("192.0.2.%d has an old firmware", number)
+    assert len(lines(capsys)) == 2
