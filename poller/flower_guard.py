@@ -62,7 +62,10 @@ class GuardedFlower(Flower):  # type: ignore[misc]  # Flower is untyped
         self.add_handlers(r".*", [(f"{prefix}/metrics", PrivateMetrics)])
 
     def find_handler(self, request: Any, **more: Any) -> Any:
-        """Refuse a foreign Host header. Flower itself refuses a foreign Origin."""
+        """Refuse a foreign Host header.
+
+        With a login Flower itself refuses a foreign Origin; without one its API is closed.
+        """
         host = request.headers.get("Host", "")
         if self._hosts.allows(host):
             return super().find_handler(request, **more)

@@ -22,10 +22,10 @@ _PAGE = 1_000
 def select_targets(services: Services, wanted: TargetFilter) -> list[SelectedTarget]:
     """Return the targets that match, by device and name.
 
-    Raises NotFound if nothing matches because no site or collector has that name, StoreError.
+    Raises NotFound for a site or collector that does not exist, StoreError.
     """
     found = filter_conditions.matching_targets(services.engine, wanted)
-    if not found:
+    if not found or _names_several(wanted):
         _refuse_unknown_names(services, wanted)
     if wanted.needs_status:
         found = _with_status(services, wanted, found)
@@ -35,7 +35,7 @@ def select_targets(services: Services, wanted: TargetFilter) -> list[SelectedTar
 def select_devices(services: Services, wanted: TargetFilter) -> list[SelectedDevice]:
     """Return the devices that match, by name; one matching target is enough.
 
-    Raises NotFound if nothing matches because no site or collector has that name, StoreError.
+    Raises NotFound for a site or collector that does not exist, StoreError.
     """
     if wanted.selects_targets:
         of_targets = select_targets(services, wanted)
@@ -43,7 +43,7 @@ def select_devices(services: Services, wanted: TargetFilter) -> list[SelectedDev
         return [SelectedDevice(device_id, name) for device_id, name in names.items()]
 
     found = filter_conditions.matching_devices(services.engine, wanted)
-    if not found:
+    if not found or _names_several(wanted):
         _refuse_unknown_names(services, wanted)
     return found
 
@@ -79,6 +79,11 @@ def _states(target: SelectedTarget, status: Status, *, is_opened: bool) -> set[T
     if status.parked_ms:
         states.add(TargetState.PARKED)
     return states
+
+
+def _names_several(wanted: TargetFilter) -> bool:
+    """Whether one name may be unknown although others match."""
+    return len(wanted.sites) > 1 or len(wanted.collectors) > 1
 
 
 def _refuse_unknown_names(services: Services, wanted: TargetFilter) -> None:

@@ -129,6 +129,18 @@ def test_a_target_is_added_to_the_devices_that_have_none_of_its_name(fleet: Engi
     assert added.enabled
 
 
+def test_targets_that_are_added_together_are_a_change_of_their_siblings(fleet: Engine) -> None:
+    """A worker that has a target cached learns of its new sibling, or it tells the device down."""
+    [old] = [t for t in targets.listing(fleet) if t.device == "sw-0"]
+    before = inventory_feed.version(fleet)
+    wanted = target_filter.parse("name:sw-0,sw-5")  # sw-5 has such a target
+    found = filter_conditions.matching_devices(fleet, wanted)
+    assert bulk_edits.add_targets(fleet, [d.id for d in found], PING) == 1
+    [new] = [t for t in targets.listing(fleet) if t.device == "sw-0" and t.name == "ping"]
+    changed = inventory_feed.changes_since(fleet, before).specs
+    assert sorted(spec.id for spec in changed) == [old.id, new.id]
+
+
 def test_targets_are_changed_each_by_its_own_options_and_schedule(fleet: Engine) -> None:
     """One statement changes all targets that are alike."""
     ids = [t.id for t in targets.listing(fleet, limit=None)]

@@ -169,6 +169,14 @@ def test_dropping_disables_the_targets_in_one_change(engine: Engine, ids: list[i
     assert len(woken) == 1
 
 
+def test_dropping_spares_a_target_that_recovered_meanwhile(engine: Engine, ids: list[int]) -> None:
+    """Between the question and the answer of an operator a letter may be cleared."""
+    dead_letter_rows.write(engine, [letter(i) for i in ids[:2]])
+    dead_letter_rows.write(engine, [letter(ids[0], reason=None, last_ms=9_000)])
+    assert dead_letter_rows.drop(engine, ids[:2]) == 1
+    assert [target.enabled for target in targets.listing(engine)][:2] == [True, False]
+
+
 def test_concurrent_writers_do_not_lock_each_other_out(engine: Engine, ids: list[int]) -> None:
     """Two workers write the same dead letters in opposite orders while an operator removes a
     device.

@@ -72,6 +72,8 @@ def test_a_filtered_list_has_pages_and_its_own_total(fleet: Cli) -> None:
         (("--address", "10.1.0.0/99"), 'address: "10.1.0.0/99" is not a network'),
         (("--where", "site:fra", "--site", "ber"), "site is selected twice"),
         (("--where", "sw1"), "write name:sw1"),
+        (("--site", "fra", "--site", "bre"), "did you mean ber?"),
+        (("--site", "fra", "--where", ""), "--where: the filter is empty"),
     ],
 )
 def test_a_wrong_filter_is_refused(fleet: Cli, words: tuple[str, ...], message: str) -> None:
@@ -86,6 +88,8 @@ def test_devices_are_edited_by_filter_after_a_dry_run_and_a_number(fleet: Cli) -
     edit = ("device", "edit", "--where", "site:fra", "--site", "muc", "--add-tag", "new")
     planned = ok(fleet(*edit, "--dry-run"))
     assert planned.out == "would change 3 devices: sw1, sw2, sw3\n"
+    assert "note: would make the new site muc" in planned.err
+    assert "no credential named" in fleet(*edit, "--credential", "none", "--dry-run").err
     assert fleet(*edit).code == 2
     assert "this would change 3 devices (sw1, sw2, sw3)" in fleet(*edit).err
     assert "not 4; nothing was done" in fleet(*edit, "--confirm", "4").err
@@ -113,6 +117,14 @@ def test_devices_are_edited_by_filter_after_a_dry_run_and_a_number(fleet: Cli) -
         (("device", "edit", "sw1", "--add-tag", "a b"), 'the tag "a b" is not one word'),
         (("device", "edit", "--where", "tag:none", "--disable"), "no device matches"),
         (("device", "rm"), "names or a filter, neither is there"),
+        (("device", "rm", "--where", " ", "--yes"), "--where: the filter is empty"),
+        (("device", "rm", "--where", "site:fra,", "--yes"), "a value beside a comma is empty"),
+        (("device", "edit", "--where", " ", "--disable", "--yes"), "--where: the filter is empty"),
+        (("target", "edit", "--where", "", "--disable", "--yes"), "--where: the filter is empty"),
+        (("deadletter", "drop", "--where", " ", "--yes"), "--where: the filter is empty"),
+        (("breaker", "open", "--where", " ", "--yes"), "--where: the filter is empty"),
+        (("poll", "--site", "fra", "--confirm", "2"), "poll 3 targets now (sw1/snmp"),
+        (("breaker", "open", "sw1", "--confirm", "2"), "open the 1 breaker"),
         (("target", "rm", "--yes"), "names or a filter, neither is there"),
         (("target", "edit", "--where", "name:*", "-o", "port=1", "--yes"), "add collector:ping"),
         (("target", "edit", "--where", "name:*", "--rename", "x"), "--rename is for one target"),

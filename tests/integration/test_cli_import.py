@@ -87,6 +87,17 @@ def test_new_devices_of_a_file_without_targets_get_the_default_collector(
     assert [target["collector"] for target in listed] == ["http", "http", "snmp"]
 
 
+def test_the_default_target_has_what_the_file_says_about_targets(cli: Cli, tmp_path: Path) -> None:
+    """An interval without a collector is not dropped, and a bad one is named with its line."""
+    file = tmp_path / "plain.csv"
+    file.write_text("name,address,interval\nsw1,192.0.2.1,5m\nsw2,192.0.2.2,\n")
+    ok(cli("device", "import", "plain.csv"))
+    listed = ok(cli("target", "list", "--json")).json["items"]
+    assert [target["interval_ms"] for target in listed] == [300_000, 60_000]
+    file.write_text("name,address,interval\nsw3,192.0.2.3,5 min\n")
+    assert "plain.csv:2: interval:" in cli("device", "import", "plain.csv").err
+
+
 def test_the_sample_file_of_the_docs_can_be_imported(cli: Cli) -> None:
     """A newcomer starts from it."""
     sample = Path(__file__).parents[2] / "docs" / "examples" / "devices.csv"

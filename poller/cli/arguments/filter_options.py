@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PANEL = "Filter"
 
 Where = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--where",
         metavar="FILTER",
@@ -95,7 +95,7 @@ class FilterOptions:
             rich_help_panel=_PANEL,
         ),
     ] = None
-    where: Where = ""
+    where: Where = None
 
     @property
     def is_empty(self) -> bool:
@@ -113,7 +113,10 @@ class FilterOptions:
             "address": self.address,
         }
         values = {key: value for key, value in given.items() if value}
-        return target_filter.merge(target_filter.checked(values), target_filter.parse(self.where))
+        of_options = target_filter.checked(values)
+        if self.where is None:
+            return of_options
+        return target_filter.merge(of_options, parse_where(self.where))
 
     def target_ids(self, services: Services) -> set[int] | None:
         """The ids of the targets that match, or None for all. Raises InvalidInput, NotFound."""
@@ -123,6 +126,18 @@ class FilterOptions:
             return None
         found = target_selection.select_targets(services, self.parse())
         return {target.id for target in found}
+
+
+def parse_where(text: str | None) -> TargetFilter:
+    """The filter of `--where`. Raises InvalidInput, also for an empty one.
+
+    A script whose variables are empty writes an empty filter. It must not select everything.
+    """
+    wanted = target_filter.parse(text or "")
+    if wanted.is_empty:
+        hint = f"leave --where out, or write for example {target_filter.EXAMPLE}; all: name:'*'"
+        raise errors.InvalidInput("--where: the filter is empty", hint=hint)
+    return wanted
 
 
 def refuse_both(names: object, is_filtered: bool, hint: str) -> None:

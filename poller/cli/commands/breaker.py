@@ -232,7 +232,7 @@ def _agreed(
     as_json: bool,
 ) -> bool:
     """Whether to go on. Named targets need no confirmation, those that match a filter do."""
-    if words and not bulk.dry_run:
+    if words and not bulk.dry_run and bulk.number is None:
         return True
     names = [f"{each.device}/{each.name}" for each in targets.values()]
     action = f"{verb} the {formatting.counted(len(targets), 'breaker')} of these targets"

@@ -22,10 +22,12 @@ from poller.cli.inventory import inventory_database, new_sites, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json, Limit
-from poller.domain.inventory import draft, target_filter
+from poller.domain.inventory import draft
 from poller.presentation import formatting
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
+
     from poller.bootstrap import Services
     from poller.db.inventory.filter_conditions import SelectedDevice
 
@@ -208,7 +210,7 @@ def show(name: Name, as_json: Json = False) -> None:
 def edit(
     name: OptionalName = None,
     *,
-    where: Where = "",
+    where: Where = None,
     address: Annotated[str | None, typer.Option(help="New address.")] = None,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
     site: Annotated[
@@ -226,7 +228,7 @@ def edit(
     as_json: Json = False,
 ) -> None:
     """Change a device, or all that match --where. Fields without an option stay as they are."""
-    filter_options.refuse_both(name, bool(where), "poller device edit --help")
+    filter_options.refuse_both(name, where is not None, "poller device edit --help")
     changes: dict[str, Any] = {
         "name": rename,
         "address": address,
@@ -255,10 +257,12 @@ def _edit_one(
         changes["tags"] = tags.applied_to(devices.show(engine, name).tags)
 
     device = _draft({**changes, "name": changes["name"] or name})
+    _refuse_unknown_credential(engine, device.credential)
     created_sites = new_sites.missing(engine, [device.site])
     if bulk.dry_run:
         devices.show(engine, name)  # raises NotFound
         bulk_change.agreed("change 1 device", [name], bulk, as_json)
+        new_sites.print_notes(created_sites, dry_run=True)
         return
 
     changed = devices.edit(engine, name, device, inventory_database.wake_up())
@@ -268,7 +272,7 @@ def _edit_one(
 
 
 def _edit_many(
-    where: str, changes: dict[str, Any], tags: TagOptions, bulk: BulkOptions, as_json: bool
+    where: str | None, changes: dict[str, Any], tags: TagOptions, bulk: BulkOptions, as_json: bool
 ) -> None:
     from poller.db.inventory import bulk_edits
 
@@ -283,18 +287,28 @@ def _edit_many(
     draft.raise_first(problems)
     services = bootstrap.services()
     engine = inventory_database.database(services)
-    found = filter_options.matching_devices(services, target_filter.parse(where))
+    found = filter_options.matching_devices(services, filter_options.parse_where(where))
+    _refuse_unknown_credential(engine, device.credential)
+    created_sites = new_sites.missing(engine, [device.site])
     action = f"change {formatting.counted(len(found), 'device')}"
     if not bulk_change.agreed(action, [each.name for each in found], bulk, as_json):
+        new_sites.print_notes(created_sites, dry_run=True)
         return
 
-    created_sites = new_sites.missing(engine, [device.site])
     ids = [each.id for each in found]
     new_tags = tags.applied_to if tags.changes else None
     count = bulk_edits.edit_devices(engine, ids, device, new_tags, inventory_database.wake_up())
     text = f"changed {formatting.counted(count, 'device')}"
     render.changed(text, "poller.device.edit/1", {"changed": count}, as_json)
     new_sites.print_notes(created_sites)
+
+
+def _refuse_unknown_credential(engine: Engine, name: str | None) -> None:
+    """Raise NotFound before the question, and in a dry run."""
+    from poller.db.inventory import credential_rows
+
+    if name:
+        credential_rows.kind(engine, name)
 
 
 @app.command("rm")

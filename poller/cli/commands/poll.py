@@ -94,7 +94,7 @@ def _has_readings(status: Status) -> bool:
 def _agreed(chosen: Sequence[Polled], bulk: BulkOptions, as_json: bool) -> bool:
     """Whether to poll. More than `MANY` targets at once are confirmed: they come before others."""
     names = [f"{each.device}/{each.name}" for each in chosen]
-    if len(chosen) <= MANY and not bulk.dry_run:
+    if len(chosen) <= MANY and not bulk.dry_run and bulk.number is None:
         return True
     action = f"poll {formatting.counted(len(chosen), 'target')} now"
     return bulk_change.agreed(action, names, bulk, as_json)

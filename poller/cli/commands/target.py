@@ -31,7 +31,7 @@ from poller.cli.inventory import inventory_database, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column
 from poller.cli.output.render import Json, Limit
-from poller.domain.inventory import draft, duration, target_filter
+from poller.domain.inventory import draft, duration
 from poller.domain.inventory.draft import TargetDraft
 from poller.domain.scheduling.schedule import Defaults
 from poller.presentation import formatting
@@ -77,7 +77,7 @@ COLUMNS = (
 def add(
     device_name: OptionalDevice = None,
     *,
-    where: Where = "",
+    where: Where = None,
     collector: Annotated[
         str,
         typer.Option(
@@ -96,7 +96,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a target to a device, or to all devices that match --where and have none of its name."""
-    filter_options.refuse_both(device_name, bool(where), "poller target add --help")
+    filter_options.refuse_both(device_name, where is not None, "poller target add --help")
     fields = {
         "collector": collector,
         "name": name,
@@ -133,7 +133,7 @@ def _add_one(
 
 
 def _add_many(
-    where: str,
+    where: str | None,
     fields: Mapping[str, Any],
     option: list[str] | None,
     bulk: BulkOptions,
@@ -143,7 +143,7 @@ def _add_many(
 
     services = bootstrap.services()
     engine = inventory_database.database(services)
-    found = filter_options.matching_devices(services, target_filter.parse(where))
+    found = filter_options.matching_devices(services, filter_options.parse_where(where))
     ids = [each.id for each in found]
     own = fields["credential"]
     used = [own] if own else list(bulk_edits.credentials_of(engine, ids))
@@ -237,7 +237,7 @@ def edit(
     device_name: OptionalTargetWord = None,
     name: Name = None,
     *,
-    where: Where = "",
+    where: Where = None,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
     schedule: ScheduleOptions,
     option: Annotated[
@@ -257,7 +257,7 @@ def edit(
     as_json: Json = False,
 ) -> None:
     """Change a target, or all that match --where. Fields without an option stay as they are."""
-    filter_options.refuse_both(device_name, bool(where), "poller target edit --help")
+    filter_options.refuse_both(device_name, where is not None, "poller target edit --help")
     fields: dict[str, Any] = {
         "name": rename,
         "requires": [] if no_requires else require,
@@ -299,7 +299,7 @@ def _edit_one(
 
 
 def _edit_many(
-    where: str,
+    where: str | None,
     fields: dict[str, Any],
     option: list[str] | None,
     bulk: BulkOptions,
@@ -315,7 +315,7 @@ def _edit_many(
 
     services = bootstrap.services()
     engine = inventory_database.database(services)
-    found = filter_options.matching_targets(services, target_filter.parse(where))
+    found = filter_options.matching_targets(services, filter_options.parse_where(where))
     _refuse_mixed(found, option)
     for collector in {each.collector for each in found}:
         _check_credential(engine, fields["credential"], collector)

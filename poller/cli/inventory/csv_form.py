@@ -103,6 +103,9 @@ class _LineParser:
 
         if target.get("name") or target.get("collector"):
             device.targets.append(RawRow(target, line, names=NAMES))
+        elif device.is_bare:
+            names = {name: column for name, column in NAMES.items() if name in target}
+            device.default_target = RawRow(target, line, names=names)
 
     def _values(self, cells: list[str], line: int) -> dict[str, Any]:
         """The parsed cells by column; a cell with a problem is absent."""

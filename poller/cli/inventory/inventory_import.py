@@ -82,7 +82,9 @@ def _add_default_targets(engine: Engine, raw_rows: Sequence[RawRow], collector: 
     existing = imports.existing_devices(engine, names)
     for raw, name in zip(bare, names, strict=True):
         if name not in existing:
-            raw.targets.append(RawRow({"collector": collector}, raw.line))
+            target = raw.default_target or RawRow({}, raw.line)
+            target.fields["collector"] = collector
+            raw.targets.append(target)
 
 
 def _unreported(more: Iterable[LineProblem], problems: list[LineProblem]) -> list[LineProblem]:

@@ -109,6 +109,8 @@ class RawRow:
     targets: list[RawRow] = field(default_factory=list)
     #: Whether the file says nothing about targets, so that a new device gets the default one.
     is_bare: bool = False
+    #: What the file says about the default target all the same, such as its interval.
+    default_target: RawRow | None = None
 
     def problem(self, file: str, name: str, message: str, hint: str = "") -> LineProblem:
         """A problem of one field, with its line and its name in this file."""

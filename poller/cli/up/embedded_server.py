@@ -24,8 +24,10 @@ _DAMAGE = re.compile(
     re.IGNORECASE,
 )
 #: Reasons that are not in the data.
-_SHORTAGE = re.compile(
-    "No space left|Too many open files|Cannot allocate|out of memory", re.IGNORECASE
+_NO_DAMAGE = re.compile(
+    "No space left|Too many open files|Cannot allocate|out of memory"
+    "|Permission denied|Operation not permitted|Input/output error|Read-only file system",
+    re.IGNORECASE,
 )
 
 
@@ -94,11 +96,14 @@ def wait_ready(url: str, server: Child) -> None:
 
 def _ended(lines: list[str]) -> errors.StoreUnavailable:
     """The error of a server that ended at its start, with the reason from its output."""
+    reason = lines[-1] if lines else ""
     for line in lines:
-        if _DAMAGE.search(line) and not _SHORTAGE.search(line):
+        if _NO_DAMAGE.search(line):
+            reason = line
+            break
+        if _DAMAGE.search(line):
             return DamagedData("the embedded server cannot read its data", _sentence(line))
-    last_line = _sentence(lines[-1]) if lines else ""
-    return errors.StoreUnavailable("the embedded server ended at its start", last_line)
+    return errors.StoreUnavailable("the embedded server ended at its start", _sentence(reason))
 
 
 def _sentence(line: str) -> str:

@@ -78,13 +78,21 @@ def add_targets(
             "updated_at": change.now,
         }
         values = [sa.literal(value, targets.c[name].type) for name, value in row.items()]
-        same_name = sa.exists().where(
-            targets.c.device_id == devices.c.id, targets.c.name == row["name"]
-        )
-        new = sa.select(devices.c.id, *values).where(in_list(devices.c.id, device_ids), ~same_name)
+        lacks_it = _lack_target(device_ids, row["name"])
+        # Workers know a target with its siblings.
+        lacking = sa.select(devices.c.id).where(*lacks_it)
+        inventory_feed.stamp_targets(change, targets.c.device_id.in_(lacking))
+        new = sa.select(devices.c.id, *values).where(*lacks_it)
         insert = sa.insert(targets).from_select(["device_id", *row], new)
         done = change.conn.execute(insert, execution_options={"preserve_rowcount": True})
         return done.rowcount
+
+
+def _lack_target(device_ids: Collection[int], name: str) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions that a device is one of these and has no target of that name."""
+    present = targets.alias("present")
+    same_name = sa.exists().where(present.c.device_id == devices.c.id, present.c.name == name)
+    return [in_list(devices.c.id, device_ids), ~same_name]
 
 
 def check_target_edits(engine: Engine, ids: Collection[int], draft_of: DraftOf) -> None:

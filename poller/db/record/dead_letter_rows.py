@@ -156,14 +156,18 @@ def count(engine: Engine, wanted: Wanted) -> int:
 
 
 def drop(engine: Engine, ids: Sequence[int], notify: Notify | None = None) -> int:
-    """Disable the targets and remove their letters, all or none. Returns how many."""
+    """Disable the targets that still have a letter and remove the letters, all or none.
+
+    A target may have recovered since its letter was listed. Returns how many were disabled.
+    """
     dropped = 0
     with inventory_feed.change(engine, notify) as change:
         values = {"enabled": False, "version": change.version, "updated_at": change.now}
         for chunk in batched(sorted(ids), _CHUNK):
-            disable = sa.update(targets).where(in_list(targets.c.id, chunk)).values(values)
-            dropped += change.conn.execute(disable).rowcount
             letters = in_list(dead_letters.c.target_id, chunk)
+            lettered = sa.select(dead_letters.c.target_id).where(letters)
+            disable = sa.update(targets).where(targets.c.id.in_(lettered)).values(values)
+            dropped += change.conn.execute(disable).rowcount
             change.conn.execute(sa.delete(dead_letters).where(letters))
     return dropped
 

@@ -2,7 +2,7 @@
 
 `site:fra tag:core state:failing name:sw-* address:10.1.0.0/16` selects what matches every key.
 Several values of one key (`site:fra,ber`, or the key twice) match any of them; several tags must
-all be on the device. Text with blanks is quoted: `site:"New York"`.
+all be on the device.
 """
 
 from __future__ import annotations
@@ -110,7 +110,11 @@ def parse(text: str) -> TargetFilter:
         if not colon:
             hint = f"write name:{word} for the device's name; keys are {', '.join(KEYS)}"
             raise errors.InvalidInput(f'the filter "{word}" has no key', hint=hint)
-        values.setdefault(key, []).extend(given.split(","))
+        parts = given.split(",")
+        if len(parts) > 1 and "" in parts:
+            hint = f"write {key}:A,B without a blank after the comma"
+            raise errors.InvalidInput(f"{key}: a value beside a comma is empty", hint=hint)
+        values.setdefault(key, []).extend(parts)
     return checked(values)
 
 

@@ -16,6 +16,8 @@ SHORTEST_MS = 20_000
 POLLS_EXPECTED = 30
 #: The slices before the pause that the usual rate of polls is taken from.
 USUAL_SLICES = 30
+#: A calm adaptive fleet polls this many times less than its plan.
+CALM = 10
 #: A fleet that was never polled has its first polls within one interval and this time.
 FIRST_POLL_MS = 30_000
 
@@ -38,8 +40,23 @@ def silent_ms(overview: Overview, began_ms: int) -> int:
         return quiet_ms if expected_per_s * quiet_ms / 1000 >= POLLS_EXPECTED else 0
 
     never_polled = overview.states.get(State.UNKNOWN, 0) >= overview.targets
+    if not never_polled:
+        return _long_silent_ms(overview, began_ms, planned_per_s)
     interval_ms = overview.targets / planned_per_s * 1000
-    return quiet_ms if never_polled and quiet_ms > interval_ms + FIRST_POLL_MS else 0
+    return quiet_ms if quiet_ms > interval_ms + FIRST_POLL_MS else 0
+
+
+def _long_silent_ms(overview: Overview, began_ms: int, planned_per_s: float) -> int:
+    """Return how long a fleet has been silent whose last poll is older than the statistics.
+
+    A fleet of long intervals has pauses as well, but no target of it waits meanwhile.
+    """
+    if not (overview.in_flight or overview.overdue):
+        return 0
+    polled_ms = max((worker.polled_ms for worker in overview.workers), default=0)
+    quiet_ms = overview.as_of_ms - max(began_ms, polled_ms)
+    expected = planned_per_s / CALM * quiet_ms / 1000
+    return quiet_ms if expected >= POLLS_EXPECTED else 0
 
 
 def _until_last_poll(points: Sequence[Point]) -> Sequence[Point]:

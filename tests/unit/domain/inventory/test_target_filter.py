@@ -10,13 +10,13 @@ from poller.domain.inventory.target_filter import AddressMatch, TargetFilter, Ta
 
 
 def test_every_key_of_the_language() -> None:
-    """Commas and repetition give several values; quotes hold text with blanks together."""
+    """Commas and repetition give several values; quotes protect wildcards from a shell."""
     parsed = target_filter.parse(
-        'site:fra,"New York" tag:core tag:lab collector:snmp state:failing,open code:timeout'
+        'site:fra,"ber" tag:core tag:lab collector:snmp state:failing,open code:timeout'
         " name:sw-* name:r? address:10.1.0.0/16 address:2001:db8::/32"
     )
     assert parsed == TargetFilter(
-        sites=("fra", "New York"),
+        sites=("fra", "ber"),
         tags=("core", "lab"),
         collectors=("snmp",),
         states=(TargetState.FAILING, TargetState.OPEN),
@@ -44,6 +44,7 @@ def test_an_empty_filter_selects_everything() -> None:
         ("code:open_too_long", "no error code", "it is the reason of a dead letter"),
         ("address:10.1/99", 'address: "10.1/99" is not a network', "10.1.0.0/16"),
         ("name:", "name: the value is empty", "for example"),
+        ("site:fra,", "site: a value beside a comma is empty", "site:A,B"),
         ('site:"fra', "cannot be read: no closing quotation", "for example"),
     ],
 )

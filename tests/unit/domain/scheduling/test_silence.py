@@ -30,6 +30,7 @@ def overview(
     unknown = changes.pop("unknown", 0)
     places = {"parked": 0, "held": 0, "breakers_open": 0, "workers": 1} | changes
     workers = places.pop("workers")
+    in_flight = places.pop("in_flight", 0)
     load = Load("poll.snmp", targets, 0, 0, targets / interval_s, 0.0, workers, 0.0)
     return Overview(
         as_of_ms=NOW_MS,
@@ -37,7 +38,7 @@ def overview(
         states={State.UNKNOWN: unknown, State.OK: targets - unknown},
         due=targets,
         overdue=0,
-        in_flight=0,
+        in_flight=in_flight,
         polls_per_second=0.0,
         outcomes={},
         lateness=Lateness(),
@@ -94,3 +95,14 @@ def test_a_fleet_with_old_polls_only_may_be_slow() -> None:
     """Known targets without a poll in the last minutes may have an interval of an hour."""
     fleet = overview(targets=3, interval_s=60, polls=0, quiet_s=0, history_s=0)
     assert silence.silent_ms(fleet, NOW_MS - 900_000) == 0
+
+
+@pytest.mark.parametrize(("in_flight", "expected_ms"), [(160, 1_200_000), (0, 0)])
+def test_a_silence_that_outlasts_the_statistics_is_still_one(
+    in_flight: int, expected_ms: int
+) -> None:
+    """Polls that never end stay in flight; a fleet that is merely slow has none there."""
+    fleet = overview(
+        targets=160, interval_s=60, polls=0, quiet_s=0, history_s=0, in_flight=in_flight
+    )
+    assert silence.silent_ms(fleet, NOW_MS - 1_200_000) == expected_ms
