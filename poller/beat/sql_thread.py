@@ -108,7 +108,7 @@ class SqlThread:
         if reconciled.changed:
             update_queues(self._maintenance, leader)
             dead_letter_rows.forget_absent(engine)
-            down_devices.forget_absent(board)
+            down_devices.forget_absent(board, board.now_ms())
 
         self._hosts.refresh(engine)
         repair = self._audit.check(board.now_ms())

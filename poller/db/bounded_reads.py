@@ -83,5 +83,9 @@ def _start(query: Callable[[], T]) -> Future[T]:
             future.set_exception(error)
 
     # A daemon: a worker that ends does not wait for a lock.
-    threading.Thread(target=run, name="sql-read", daemon=True).start()
+    thread = threading.Thread(target=run, name="sql-read", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:  # the host has no room for another thread
+        future.set_exception(errors.StoreUnavailable(f"the database was not asked: {error}"))
     return future

@@ -25,6 +25,8 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import PollTarget, TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
 from poller.settings import Settings
 from poller.state.board import down_devices
 from poller.state.board.board_values import ClaimLimits, Move, Start, Started
@@ -294,8 +296,28 @@ def test_a_removed_device_is_not_down_any_more(redis_client: redis.Redis) -> Non
             fleet.poll(target_id, "timeout")
     disabled = [TargetSpec(each, 99, "", MINUTE_MS, 5_000, enabled=False) for each in (1, 3)]
     fleet.board.place("", [(spec, 0) for spec in disabled], 99)
-    assert down_devices.forget_absent(fleet.board) == 1
+    assert down_devices.forget_absent(fleet.board, fleet.now_ms + MINUTE_MS) == 1
     assert fleet.client.hkeys(fleet.board.keys.down) == ["1"]
+
+
+def test_a_device_whose_silent_target_is_removed_can_go_down_again(
+    redis_client: redis.Redis,
+) -> None:
+    """Its other target responds, and its next outage is an event."""
+    fleet = Fleet(redis_client, {1: [1, 2]})
+    for _ in range(4):
+        fleet.now_ms += 10 * MINUTE_MS
+        for target_id in (1, 2):
+            fleet.poll(target_id, "timeout")
+    disabled = TargetSpec(1, 99, "", MINUTE_MS, 5_000, enabled=False)
+    fleet.board.place("", [(disabled, 0)], 99)
+    later_ms = fleet.now_ms + MINUTE_MS
+    assert down_devices.forget_absent(fleet.board, later_ms) == 0  # the other one is silent, too
+
+    ok = Status(State.OK, since_ms=later_ms, run_ms=later_ms, finished_ms=later_ms, ok_ms=later_ms)
+    fleet.client.hset(fleet.board.keys.status, "2", ok.pack())
+    assert down_devices.forget_absent(fleet.board, later_ms) == 1
+    assert fleet.client.hkeys(fleet.board.keys.down) == []
 
 
 def test_an_emptied_redis_restores_what_was_told(services: Services) -> None:

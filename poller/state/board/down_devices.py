@@ -1,7 +1,7 @@
 """Devices that were told as down, and targets that were told as failing, for the leader.
 
 `finish` keeps both records while targets are polled. The leader restores them after Redis was
-emptied, and removes devices that have no target on the board.
+emptied, and removes devices whose silent targets are no longer on the board.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from poller.domain.batched import batched
+from poller.domain.record.overview import State
 from poller.state.board.board_reader import BoardReader
 from poller.state.redis_client import store_errors
 
 _PAGE = 1_000
+#: A record that is younger may be about a poll that is being finished.
+_SETTLED_MS = 60_000
+_RESPONDING = (State.OK, State.DEGRADED)
 
 
 def restore(
@@ -33,27 +37,46 @@ def restore(
         pipe.execute()
 
 
-def forget_absent(board: BoardReader) -> int:
-    """Remove devices without a target on the board. Returns how many. Raises StoreError."""
+def forget_absent(board: BoardReader, now_ms: int) -> int:
+    """Remove devices without a target on the board, and devices whose remaining targets all
+    respond: the silent ones were removed. Returns how many. Raises StoreError.
+    """
     removed = 0
+    settled_ms = now_ms - _SETTLED_MS
     with store_errors(board.redis):
         rows: Any = board.redis.hscan_iter(board.keys.down, count=_PAGE)
         for page in batched(rows, _PAGE):
-            members = {device: _target_ids(record) for device, record in page}
-            absent = _without_targets(board, members)
+            members = {
+                device: _target_ids(record)
+                for device, record in page
+                if _since_ms(record) <= settled_ms
+            }
+            absent = _without_silent_targets(board, members)
             if absent:
                 removed += int(board.redis.hdel(board.keys.down, *absent))
     return removed
 
 
-def _without_targets(board: BoardReader, members: Mapping[str, Sequence[int]]) -> list[str]:
+def _without_silent_targets(board: BoardReader, members: Mapping[str, Sequence[int]]) -> list[str]:
     ids = sorted({target_id for target_ids in members.values() for target_id in target_ids})
     specs = dict(zip(ids, board.specs(ids), strict=True))
+    statuses = board.statuses(ids) if ids else {}
+
+    def may_be_silent(target_id: int) -> bool:
+        status = statuses.get(target_id)
+        return bool(specs[target_id]) and (status is None or status.state not in _RESPONDING)
+
     return [
         device
         for device, target_ids in members.items()
-        if not any(specs[target_id] for target_id in target_ids)
+        if not any(may_be_silent(target_id) for target_id in target_ids)
     ]
+
+
+def _since_ms(record: str) -> int:
+    """The instant in a record `since|id,id`."""
+    since, _, _ = record.partition("|")
+    return int(since) if since.isdigit() else 0
 
 
 def _target_ids(record: str) -> list[int]:

@@ -34,6 +34,23 @@ def behind(lock: threading.Event) -> Callable[[], str]:
     return query
 
 
+def test_a_host_without_room_for_a_thread_is_a_database_that_was_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A refresh beside the polls ends with the error, and can be tried again."""
+
+    def full(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", full)
+    reads = BoundedReads()
+    ended: list[BaseException | None] = []
+    reads.read_beside(lambda: "rows", lambda future: ended.append(future.exception()))
+    assert isinstance(ended[0], errors.StoreUnavailable)
+    with pytest.raises(errors.StoreUnavailable, match="was not asked"):
+        reads.read(lambda: "rows", WITHIN_S, ended.append)
+
+
 def test_a_quick_result_is_returned_and_an_error_is_raised() -> None:
     reads = BoundedReads()
     late: list[str] = []
