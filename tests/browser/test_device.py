@@ -65,7 +65,7 @@ def test_the_error_of_a_target_is_text_on_every_screen(
     expect(table.locator("tbody .message")).to_have_text(f"timeout: {message}")
     expect(table.locator("tbody .state")).to_contain_text("■ failing")
     expect(table.locator("[title]")).to_have_count(0)
-    expect(page.get_by_text("without any answer")).to_be_visible()
+    expect(page.get_by_text("without a good answer")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

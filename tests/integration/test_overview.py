@@ -18,7 +18,7 @@ from poller.state.board.board_values import ClaimLimits, Move
 from poller.state.board.moves import Board
 from poller.state.cluster import overview_reader, worker_registry
 from poller.state.cluster.leader_lock import Leadership
-from poller.state.keys import Keys
+from poller.state.keys import SLICE_MS, Keys
 from poller.web.api import metrics
 from tests.conftest import missing
 
@@ -78,6 +78,26 @@ def test_promtool_accepts_the_metrics(redis_client: redis.Redis, leader: Leaders
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
     assert b'poller_lateness_seconds{quantile="0.99"} 0.04' in scrape
     assert b"poller_lateness_seconds_count 1.0" in scrape
+
+
+def test_the_rate_of_a_new_cluster_counts_from_its_start(redis_client: redis.Redis) -> None:
+    """Twenty polls in the twenty seconds since the first worker started are one a second."""
+    board = Board(redis_client, KEYS)
+    now_ms = board.now_ms() // SLICE_MS * SLICE_MS
+    for slices_ago in (1, 2):
+        key = KEYS.stats(now_ms // SLICE_MS - slices_ago)
+        redis_client.hset(key, mapping={"polls": 10, "q:poll.snmp": 10})
+    redis_client.sadd(KEYS.queues, "poll.snmp")
+    started_ms = now_ms - 2 * SLICE_MS
+    worker = Worker("w", 0, started_ms, 20, 0, 2**20, queues=["poll.snmp"])
+    worker_registry.announce(redis_client, KEYS, worker)
+
+    view = overview_reader.read(redis_client, KEYS)
+    assert view.polls_per_second == pytest.approx(1.0, rel=0.35)  # the clock may enter a slice
+    assert view.loads[0].done_per_s == view.polls_per_second
+
+    worker_registry.announce(redis_client, KEYS, dataclasses.replace(worker, started_ms=1))
+    assert overview_reader.read(redis_client, KEYS).polls_per_second == pytest.approx(20 / 60)
 
 
 def test_damaged_entries_do_not_hide_the_others(redis_client: redis.Redis) -> None:

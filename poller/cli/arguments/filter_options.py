@@ -144,7 +144,10 @@ def refuse_both(names: object, is_filtered: bool, hint: str) -> None:
     """Raise InvalidInput unless the command names what it changes, or filters it: one of both."""
     if bool(names) == is_filtered:
         problem = "not both" if names else "neither is there"
-        raise errors.InvalidInput(f"say which: names or a filter, {problem}", hint=hint)
+        raise errors.InvalidInput(
+            f"say which: names or a filter, {problem}",
+            hint=f"for example --where {target_filter.EXAMPLE!r}, or: {hint}",
+        )
 
 
 def matching_devices(services: Services, wanted: TargetFilter) -> list[SelectedDevice]:

@@ -143,7 +143,7 @@ def _warn_of_short(secret: Credential) -> None:
     if any(len(text) < SHORT_SECRET for text in secret.secrets()):
         render.note(
             f"warning: a secret has fewer than {SHORT_SECRET} characters: it is guessed quickly, "
-            "and a text outside its own polls may show it"
+            "and only texts about its own polls mask it"
         )
 
 

@@ -15,7 +15,7 @@ from poller.cli.arguments.filter_options import FilterOptions
 from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.target_arguments import OptionalTargetWord, TargetOption, split_target
 from poller.cli.output import progress, render
-from poller.cli.output.columns import Fit, column
+from poller.cli.output.columns import Fit, column, target_column
 from poller.domain.batched import batched
 from poller.domain.failures import error_codes
 from poller.domain.record.overview import State
@@ -35,7 +35,7 @@ MANY = 64
 _PAGE = 1_000
 
 _COLUMNS = [
-    column("TARGET", "target", fit=Fit.WHOLE),
+    target_column(),
     column("COLLECTOR", "collector", fit=Fit.WHOLE, spare=1),
     column("STATE", "state", fit=Fit.WHOLE),
     column("SAMPLES", "samples", right=True, fit=Fit.WHOLE, spare=2),

@@ -43,6 +43,8 @@ START_UP_S = 10.0
 #: The time a worker has to finish its polls when it is replaced by one that knows a new plugin.
 REPLACE_S = 10.0
 WEB_PORT = 8080
+#: The logger of events, in lines of the roles.
+_EVENT_LOGGER = "poller.event_publisher"
 _CHECK_EVERY_S = 0.1
 
 
@@ -302,10 +304,12 @@ class LocalCluster:
         self._print_line(POLLER, text)
 
     def _print_line(self, role: str, text: str) -> None:
-        """Print a line.
+        """Print a line. Events have lines of their own, and are in the log files as well.
 
         A closed output (`poller up | head`) stops everything instead of failing.
         """
+        if _EVENT_LOGGER in text:
+            return
         try:
             self.lines.line(role, text)
         except (BrokenPipeError, SystemExit):  # Rich turns the first into the second

@@ -94,7 +94,8 @@ def read(client: Redis, keys: Keys) -> Overview:
 
     statuses = _count_statuses(replies.counts)
     workers = worker_registry.registered(client, keys)
-    loads = _loads(client, replies, workers, now_ms)
+    last_minute = _since_start(replies.last_minute, workers, now_ms)
+    loads = _loads(client, replies, last_minute, workers, now_ms)
     overdue_queues = [load.queue for load in loads if load.overdue]
     recent_slices = replies.slices[-RECENT_SLICES:]
     entries = event_stream.entries(replies.events)
@@ -108,7 +109,7 @@ def read(client: Redis, keys: Keys) -> Overview:
         parked=replies.parked,
         held=replies.held,
         dark=_dark_sites(client, keys) if replies.held else {},
-        polls_per_second=stats_slices.polls_per_second(replies.last_minute),
+        polls_per_second=stats_slices.polls_per_second(last_minute),
         outcomes=stats_slices.outcomes(recent_slices),
         lateness=stats_slices.lateness(recent_slices),
         recent=stats_slices.points(replies.slices, now_ms),
@@ -203,13 +204,38 @@ def _count_statuses(counts: Mapping[str, str]) -> _StatusCounts:
     return _StatusCounts(states, dict(+reasons), breakers_open)
 
 
-def _loads(client: Redis, replies: _Replies, workers: Sequence[Worker], now_ms: int) -> list[Load]:
+def _since_start(
+    slices: Sequence[Slice], workers: Sequence[Worker], now_ms: int
+) -> Sequence[Slice]:
+    """The slices without those before the first worker started: a rate counts from there."""
+    living = [worker for worker in workers if worker_registry.is_alive(worker, now_ms)]
+    started_ms = min((worker.started_ms for worker in living), default=0)
+    current_ms = now_ms // SLICE_MS * SLICE_MS
+    oldest_end_ms = current_ms - (len(slices) - 1) * SLICE_MS
+
+    before_start = 0
+    for counts in slices[:-1]:
+        end_ms = oldest_end_ms + before_start * SLICE_MS
+        if counts or end_ms > started_ms:
+            break
+        before_start += 1
+    return slices[before_start:]
+
+
+def _loads(
+    client: Redis,
+    replies: _Replies,
+    last_minute: Sequence[Slice],
+    workers: Sequence[Worker],
+    now_ms: int,
+) -> list[Load]:
     serving: Counter[str] = Counter()
     for worker in workers:
         if worker_registry.is_alive(worker, now_ms):
             serving.update(worker.queues)
 
-    polls = stats_slices.polls_by_queue(replies.last_minute)
+    polls = stats_slices.polls_by_queue(last_minute)
+    seconds = max(1, len(last_minute)) * SLICE_MS / 1000
     own_batches = _batches_of_single_workers(client, workers)
 
     loads = []
@@ -217,7 +243,7 @@ def _loads(client: Redis, replies: _Replies, workers: Sequence[Worker], now_ms: 
         overdue = sizes.due_overdue + sizes.urgent_overdue
         batches = sizes.urgent_batches + sizes.routine_batches + own_batches[queue]
         needed_per_s = number(sizes.needs) / 1e6
-        done_per_s = polls[queue] / (MINUTE_SLICES * SLICE_MS / 1000)
+        done_per_s = polls[queue] / seconds
 
         load = Load(
             queue=queue,

@@ -212,7 +212,7 @@ def _unread_reason(state: DeviceState) -> str:
     age = formatting.age(state.now_ms - newest.status.finished_ms)
     error = device_targets.error_text(newest)
     return (
-        f"Polled since {since[:10]} {since[11:19]} UTC without any answer. "
+        f"Polled since {since[:10]} {since[11:19]} UTC without a good answer. "
         f"The last error, {age} ago: {error}."
     )
 

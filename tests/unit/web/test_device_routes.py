@@ -123,7 +123,7 @@ def test_a_device_that_never_answered_is_not_shown_as_unpolled() -> None:
     """The page has the time of the first poll, the last error and a command for more."""
     html = client([], state=web_device_states.never_answered()).get("/devices/sw1").text
     words = (
-        r"Polled since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC without any answer\. "
+        r"Polled since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC without a good answer\. "
         r"The last error, 4 s ago: timeout: no answer from 192\.0\.2\.1\. "
         r"<code>poller runs sw1</code>"
     )
