@@ -28,6 +28,9 @@ from poller.state.cluster import overview_reader, site_windows
 UNCHANGED_MS = 250
 #: The maximum polls in a second, relative to the mean: phases are random, so seconds differ.
 SPREAD = 3.0
+#: A site is known to be dark after a slice of ten seconds or two. With a shorter interval than this
+#: three failures of a device are quicker, so more are needed there.
+SHORT_INTERVAL_S = 10
 #: Devices that may go down: the breaker of a canary can open.
 SOME = 5
 PATIENCE_INTERVALS, PATIENCE_S = 4, 120
@@ -81,6 +84,8 @@ class Watch:
 
 def run(size: Size, stage: Stage) -> Findings:
     os.environ.setdefault("POLLER_SITE_PROBE_S", str(size.probe_s))
+    if size.pace.interval_s < SHORT_INTERVAL_S:
+        os.environ.setdefault("POLLER_BREAKER_FAILURES", "5")
     fleet = two_sites.devices(size.devices, size.far)
     with simulated(fleet) as simulator:
         two_sites.store(stage.services, fleet, simulator.snmp, size.pace)

@@ -202,11 +202,9 @@ class Deadly:
         return [entry.event for entry in found if entry.event and entry.event.kind is kind]
 
     def deaths(self) -> list[Event]:
-        return [
-            event
-            for event in self.events(Kind.WORKER_LOST)
-            if event.data.get("collector") == troublemaker.NAME
-        ]
+        """Losses that name the plugin; the leader may have noticed the loss itself before."""
+        found = [*self.events(Kind.WORKER_LOST), *self.events(Kind.WORKER_DEATH_EXPLAINED)]
+        return [event for event in found if event.data.get("collector") == troublemaker.NAME]
 
     def all_good_since(self, instant: float) -> bool:
         rows = ledger(self.cluster, instant)

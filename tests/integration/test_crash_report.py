@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from structlog.testing import capture_logs
 
 from poller import event_publisher
 from poller.beat.worker_watch import WorkerWatch
@@ -144,7 +143,7 @@ def test_a_loss_that_a_worker_has_reported_is_not_reported_by_the_leader(
     assert check(services, watch, seen_ms + worker_registry.DEAD_AFTER_MS) == []
 
 
-def test_a_loss_that_the_leader_has_noticed_is_explained_in_the_log_only(
+def test_a_loss_that_the_leader_has_noticed_is_explained_by_an_event_of_its_own(
     services: Services,
 ) -> None:
     """The next worker of the host starts later than a silent one counts as lost."""
@@ -155,11 +154,15 @@ def test_a_loss_that_the_leader_has_noticed_is_explained_in_the_log_only(
         services, check(services, watch, seen_ms + worker_registry.DEAD_AFTER_MS)
     )
     die(services, 1)
-    with capture_logs() as lines:
-        [event] = report(services)
+    [event] = report(services)
     assert event.message == "dead@host sent no heartbeat for 10 s"
-    [line] = [line for line in lines if line["event"] == "worker_lost"]
-    assert "polled router/t" in line["message"]
+    entries = stream.newest(services.redis, services.keys, 10)
+    [explained] = [
+        entry.event
+        for entry in entries
+        if entry.event and entry.event.kind is Kind.WORKER_DEATH_EXPLAINED
+    ]
+    assert "polled router/t" in explained.message
     [row] = run_ledger.recent(services.engine)
     assert row.run.error_code == error_codes.WORKER_DIED
 

@@ -34,6 +34,7 @@ class Kind(enum.StrEnum):
     LEADERSHIP_LOST = "leadership_lost"
     WORKER_JOINED = "worker_joined"
     WORKER_LOST = "worker_lost"
+    WORKER_DEATH_EXPLAINED = "worker_death_explained"  # the loss was an event before
     WORKER_LEFT = "worker_left"
     WORKER_STALLED = "worker_stalled"
     QUEUE_ENTRY_REFUSED = "queue_entry_refused"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from dataclasses import replace
 
 from poller import errors, event_publisher
 from poller.bootstrap import Services
@@ -67,13 +68,12 @@ class CrashReporter:
             self._emit(self._event(record), record.worker)
 
     def _emit(self, event: Event, worker: str) -> None:
-        """Emit the event. If the leader has noticed the loss before, only a log line explains it:
-        one lost worker is one event.
+        """Emit the event. If the leader has noticed the loss before, the event explains it: one
+        lost worker is one `worker_lost`.
         """
         if event_stream.is_lost(self._services.redis, self._services.keys, worker):
-            event_publisher.write_lines([event])
-        else:
-            event_publisher.emit(self._services, [event])
+            event = replace(event, kind=Kind.WORKER_DEATH_EXPLAINED)
+        event_publisher.emit(self._services, [event])
 
     def _blame(self, record: CrashRecord, batch: RunningBatch) -> None:
         """Give the target whose code ran an outcome, and record an incident of its collector."""

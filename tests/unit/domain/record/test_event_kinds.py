@@ -96,6 +96,7 @@ def test_kinds_are_in_the_past_tense() -> None:
         "taken",
         "over",
         "lost",
+        "explained",
         "joined",
         "left",
         "rebuilt",
