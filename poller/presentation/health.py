@@ -52,7 +52,7 @@ class Health:
 
     @property
     def exit_code(self) -> int:
-        """Of `poller status`: 5 for an unusable store, 1 for other stops, else 0."""
+        """The exit code of `poller status`: 5 for an unusable store, 1 for other stops, else 0."""
         if not self.is_ready:
             return errors.StoreUnavailable.exit_code
         return 1 if self.level is Level.DOWN else os.EX_OK

@@ -32,7 +32,7 @@ class Tone(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What this process found at SQL and Redis. An empty text: no error."""
+    """The errors of SQL and Redis that this process has seen. An empty text: no error."""
 
     redis_error: str = ""  # the board cannot be read
     write_error: str = ""  # Redis can be read, but takes no writes: full, a replica, its disk
@@ -102,7 +102,7 @@ def silent(overview: Overview) -> Reasons:
 
 
 def obstacles(overview: Overview, stores: Stores) -> Reasons:
-    """What the workers themselves report: an unusable store, or a rate limit."""
+    """Reasons that the workers themselves report: an unusable store, or a rate limit."""
     workers = running_workers.running(overview)
     store_errors = Counter(worker.store_error for worker in workers if worker.store_error)
     for error, number in store_errors.most_common(NAMED):

@@ -276,6 +276,7 @@ def _assert_the_role_owns_no_table(engine: sa.Engine) -> None:
 
 
 def _assert_page_and_flower(cluster: Cluster) -> None:
+    cluster.run("poller", "status", "--json")  # exits with 0, now that all is polled
     page = f"http://127.0.0.1:{cluster.ports['8080']}/readyz"
     assert json.load(urllib.request.urlopen(page, timeout=5))["status"] == "ready"
     flower = f"http://127.0.0.1:{cluster.ports['5555']}/workers"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -18,6 +19,7 @@ from poller.settings import Settings
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
+from tests.acceptance.proxy import Proxy
 from tests.integration.commands import Cli, Result
 from tests.integration.worlds import Fake, World
 
@@ -44,6 +46,16 @@ def leader(redis_client: redis.Redis) -> Leadership:
     leadership = Leadership(redis_client, Keys(), 60_000)
     leadership.take()
     return leadership
+
+
+@pytest.fixture
+def network(valkey_url: str) -> Iterator[Proxy]:
+    """A network between a program and Redis, which can be slow, silent or cut."""
+    port = urlsplit(valkey_url).port
+    assert port is not None
+    proxy = Proxy(port)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -27,15 +26,6 @@ SESSIONS = ("routeros",)
 #: Targets of the tick that declares all queues.
 FIRST_TARGETS = 12
 TICKS = 6
-
-
-@pytest.fixture
-def network(valkey_url: str) -> Iterator[Proxy]:
-    port = urlsplit(valkey_url).port
-    assert port is not None
-    proxy = Proxy(port)
-    yield proxy
-    proxy.close()
 
 
 @pytest.fixture

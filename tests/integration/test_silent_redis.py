@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from urllib.parse import urlsplit
+from collections.abc import Callable
 
 import pytest
 import redis
@@ -24,15 +23,6 @@ CALLS: dict[str, Callable[[Board], object]] = {
     "script": lambda board: board.reap(""),
     "pipeline": lambda board: board.sizes(),
 }
-
-
-@pytest.fixture
-def network(valkey_url: str) -> Iterator[Proxy]:
-    port = urlsplit(valkey_url).port
-    assert port is not None
-    proxy = Proxy(port)
-    yield proxy
-    proxy.close()
 
 
 @pytest.fixture

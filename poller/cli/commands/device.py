@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +17,7 @@ from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
 from poller.cli.arguments.tag_options import TagOptions
 from poller.cli.arguments.target_arguments import device_argument
+from poller.cli.commands import device_files
 from poller.cli.inventory import inventory_database, new_sites, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
@@ -36,7 +36,6 @@ app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The device's name.")]
 Name = Annotated[str, device_argument("NAME")]
 OptionalName = Annotated[str | None, device_argument("[NAME]")]
-Format = Literal["csv", "json", "yaml"]
 
 #: Options that change one device, with the field of each.
 _ONE_ONLY = {"--rename": "name", "--address": "address"}
@@ -363,116 +362,5 @@ def _devices_to_remove(
         return lookup.named_devices(conn, names)
 
 
-@app.command("import")
-def import_(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help='A .csv, .json or .yaml file; "-" is stdin.')
-    ],
-    update: Annotated[
-        bool, typer.Option("--update", help="Change devices that exist already.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, change nothing.")
-    ] = False,
-    form: Annotated[
-        Format | None, typer.Option("--format", help="Needed if the file's name does not tell it.")
-    ] = None,
-    collector: Annotated[
-        str | None,
-        typer.Option(
-            help='The collector of new devices, if the file names no targets; "" for no target.',
-            show_default="POLLER_DEFAULT_COLLECTOR",
-            autocompletion=completion.collectors,
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Add a whole file of devices and targets: all of it or, naming every bad line, nothing."""
-    from poller.cli.inventory import inventory_import
-
-    services = bootstrap.services()
-    engine = inventory_database.database(services, create=True)
-    if collector is None:
-        collector = services.settings.default_collector
-
-    done = inventory_import.import_file(
-        engine,
-        file,
-        form,
-        collector=collector,
-        update=update,
-        dry_run=dry_run,
-        notify=inventory_database.wake_up(),
-    )
-    counts = done.counts
-    created = done.new_sites
-
-    parts = [
-        _counts("device", counts.added, counts.updated, counts.unchanged, update),
-        _counts(
-            "target",
-            counts.targets_added,
-            counts.targets_updated,
-            counts.targets_unchanged,
-            update,
-        ),
-    ]
-    if created:
-        parts.append(formatting.counted(len(created), "new site"))
-
-    text = "; ".join(parts)
-    message = f"would be done: {text}" if dry_run else text
-    body = {**asdict(counts), "sites_added": len(created), "dry_run": dry_run}
-    render.changed(message, "poller.device.import/1", body, as_json)
-    new_sites.print_notes([site for site in created if site.near], dry_run)
-
-
-def _counts(noun: str, added: int, changed: int, unchanged: int, update: bool) -> str:
-    """`3 devices added, 1 changed, 7 unchanged`"""
-    text = f"{formatting.counted(added, noun)} added"
-    if update:
-        text += f", {changed:,} changed, {unchanged:,} unchanged"
-    return text
-
-
-@app.command("export")
-def export(
-    form: Annotated[
-        Format | None,
-        typer.Option("--format", help="Default: by the file's name, or csv."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="A file instead of stdout."),
-    ] = None,
-    raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw", help="CSV for programs: no apostrophe before what a spreadsheet calculates."
-        ),
-    ] = False,
-) -> None:
-    """Write all devices and targets in a form that import reads."""
-    from poller.cli.inventory import inventory_files
-    from poller.db.inventory import exports
-
-    chosen: str = form or "csv"
-    if form is None and output is not None:
-        chosen = inventory_files.form_of(output)
-    if raw and chosen != "csv":
-        raise errors.InvalidInput("--raw is for CSV", hint=f"leave it out with {chosen}")
-
-    devices = exports.every_device(inventory_database.database())
-    if output is None:
-        inventory_files.write(sys.stdout, chosen, devices, raw)
-        return
-
-    try:
-        with output.open("w", newline="", encoding="utf-8") as file:
-            count = inventory_files.write(file, chosen, devices, raw)
-    except OSError as error:
-        raise errors.InvalidInput(
-            f"--output: cannot write {output}", cause=error.strerror or ""
-        ) from None
-
-    render.note(f"wrote {count:,} devices to {output}")
+app.command("import")(device_files.import_)
+app.command("export")(device_files.export)

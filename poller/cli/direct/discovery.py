@@ -72,7 +72,7 @@ class AddressResult:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked at each address: collectors, with their options and the logins to try.
+    """The collectors that a scan asks at each address, with their options and the logins to try.
 
     A collector without options is not asked: some of its options must be given. Each login has
     `budget_s` seconds.

@@ -61,7 +61,7 @@ class DeadLetterRule(enum.StrEnum):
 
 
 class Reach(enum.StrEnum):
-    """What a failure says about the device behind the target."""
+    """The conclusion from a failure about the device behind the target."""
 
     SILENT = "no response"
     ANSWERED = "it responds"

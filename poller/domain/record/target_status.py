@@ -73,7 +73,7 @@ class Status(NamedTuple):
 
     @property
     def reach(self) -> Reach:
-        """What the last poll says about the device."""
+        """The conclusion from the last poll about the device."""
         if self.state is State.FAILING:
             row = error_codes.TABLE.get(self.code)
             return row.reach if row else Reach.UNTOLD

@@ -61,7 +61,7 @@ class Retry(Protocol):
 
 
 class Silence(NamedTuple):
-    """What it means that an agent responds to the handshake and to no request, and what to do."""
+    """The likely cause of an agent that responds to the handshake and to no request; a remedy."""
 
     cause: str = ""
     hint: str = ""

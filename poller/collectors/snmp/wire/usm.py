@@ -84,7 +84,7 @@ def fingerprint(credential: SnmpV3) -> str:
 
 
 def silence(known: Passwords, context: str = "") -> Silence:
-    """What it means that an agent answers the discovery and no request of this user.
+    """The likely cause of an agent that answers the discovery and no request of this user.
 
     Agents need not report what they cannot authenticate or decrypt; net-snmp reports the former.
     """
