@@ -8,7 +8,7 @@ CLIENTS := $(VENV)/clients/.ready
 SIDE_BY_SIDE := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz day flood newcomer packages clients format clean
+.PHONY: help setup run test check bench fuzz day flood chaos newcomer packages clients format clean
 
 help:      ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -42,8 +42,8 @@ check: setup ## check style, types and imports, and run the unit tests
 test: setup packages clients check ## run `check`, then the tests with real servers, devices and a browser
 	@echo "== contract, integration, acceptance and browser tests"
 	@$(BIN)/pytest $(SIDE_BY_SIDE) -m 'not alone' tests/acceptance tests/contract tests/integration tests/browser
-	@echo "== acceptance tests that must run alone"
-	@$(BIN)/pytest -m alone tests/acceptance
+	@echo "== tests that must run alone"
+	@$(BIN)/pytest -m alone tests/acceptance tests/contract
 
 SIZE ?= full
 bench: setup ## run the benchmarks; QUICK=1 takes two minutes; SECTIONS="cost rebuild" selects; SIZE=small is smaller
@@ -67,6 +67,12 @@ day: setup ## simulate a day of polling 100 routers on a virtual clock, with and
 MINUTES ?= 10
 flood: setup ## measure the memory of a worker while seven hostile routers flood it; MINUTES=
 	@$(BIN)/python -m tests.flood_routeros --minutes $(MINUTES)
+
+DATABASE ?= sqlite
+VICTIMS ?= leader
+chaos: MINUTES = 5
+chaos: setup ## kill, freeze and stop leaders at random while a job runs every 5 s; MINUTES=, VICTIMS="leader worker", DATABASE=postgresql
+	@$(BIN)/python -m tests.chaos_jobs --minutes $(MINUTES) --victims $(VICTIMS) --database $(DATABASE)
 
 # A separate environment: one of the programs installs a package named "tests".
 clients: $(CLIENTS) ## install other RouterOS programs, which the tests compare with, into .venv/clients

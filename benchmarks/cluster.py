@@ -51,15 +51,15 @@ class Cluster:
             self.stage.stop(process)
 
 
-def start(stage: Stage, workers: int = 1) -> Cluster:
+def start(stage: Stage, workers: int = 1, **env: str) -> Cluster:
+    """Start a leader and workers. `env` is for the workers."""
     beat = stage.start("beat", [*_CELERY, "beat"])
-    return Cluster(
-        stage, beat, [start_worker(stage, f"worker{number}") for number in range(workers)]
-    )
+    started = [start_worker(stage, f"worker{number}", **env) for number in range(workers)]
+    return Cluster(stage, beat, started)
 
 
-def start_worker(stage: Stage, name: str) -> Process:
-    return stage.start(name, [*_CELERY, "worker", "-n", f"{name}@%h"])
+def start_worker(stage: Stage, name: str, **env: str) -> Process:
+    return stage.start(name, [*_CELERY, "worker", "-n", f"{name}@%h"], **env)
 
 
 def now_ms() -> int:

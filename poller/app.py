@@ -15,8 +15,6 @@ from poller.security import process_memory
 from poller.settings import Settings
 from poller.state.keys import ROUTINE_PRIORITY, URGENT_PRIORITY
 
-PRUNE_EVERY_S = 300.0
-
 
 def _configuration(settings: Settings) -> dict[str, Any]:
     return {
@@ -39,6 +37,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "broker_connection_max_retries": None,
         "broker_channel_error_retry": True,
         "result_backend": None,
+        "result_expires": None,  # else Celery adds an entry that cleans a result backend
         "task_ignore_result": True,
         "task_serializer": "json",
         "accept_content": ["json"],
@@ -51,7 +50,11 @@ def _configuration(settings: Settings) -> dict[str, Any]:
             "interval_max": 0.5,
         },
         "task_send_sent_event": False,
-        "include": ["poller.tasks.poll", "poller.tasks.prune", "poller.workers.lifecycle"],
+        "include": [
+            "poller.tasks.job",
+            "poller.tasks.poll",
+            "poller.workers.lifecycle",
+        ],
         "worker_pool": "poller.workers.process.thread_pool:TaskPool",
         "worker_concurrency": settings.worker_concurrency,
         "worker_prefetch_multiplier": 1,
@@ -59,7 +62,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "worker_redirect_stdouts": False,
         "worker_send_task_events": False,
         "beat_scheduler": "poller.beat.scheduler:PollScheduler",
-        "beat_schedule": {"prune": {"task": "poller.prune", "schedule": PRUNE_EVERY_S}},
+        "beat_schedule": {},  # the leader makes an entry for each job
         "beat_max_loop_interval": settings.tick_s,
         "beat_enable_remote_control": True,
         "redbeat_key_prefix": f"{settings.key_prefix}redbeat:",

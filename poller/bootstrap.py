@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from poller.collectors.registry import Registry
     from poller.collectors.staleness_registry import Sources
+    from poller.jobs.registry import Registry as Jobs
+    from poller.observability.check_ins import CheckIns
     from poller.observability.sentry import Reporter
     from poller.security.redaction import Redactor
     from poller.security.vault import Keyring
@@ -30,6 +32,8 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._reporter: Reporter | None = None
+        #: Check-ins of jobs to Sentry; None without a DSN.
+        self.check_ins: CheckIns | None = None
 
     @cached_property
     def keys(self) -> Keys:
@@ -53,7 +57,8 @@ class Services:
     def leadership(self) -> Leadership:
         from poller.state.cluster.leader_lock import Leadership
 
-        return Leadership(self.redis, self.keys, round(self.settings.leader_lock_s * 1000))
+        lock_ms = round(self.settings.leader_lock_s * 1000)
+        return Leadership(self.redis, self.keys, lock_ms, self.settings.instance_id)
 
     @cached_property
     def engine(self) -> Engine:
@@ -83,6 +88,12 @@ class Services:
         from poller.collectors import staleness_registry
 
         return staleness_registry.load()
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        from poller.jobs import registry
+
+        return registry.load()
 
     @cached_property
     def keyring(self) -> Keyring:
@@ -138,6 +149,7 @@ class Services:
         if dsn is None or self._reporter is not None:
             return
         from poller.observability import sentry
+        from poller.observability.check_ins import CheckIns
 
         to = sentry.Destination(
             dsn.get_secret_value(),
@@ -145,6 +157,7 @@ class Services:
             self.settings.sentry_per_minute,
         )
         self._reporter = sentry.Reporter(to, role, _redact)
+        self.check_ins = CheckIns(self._reporter.send)
         sentry.install(self._reporter)
         self._attach_reporter()
 

@@ -9,7 +9,7 @@
     |  |- NotConfirmed        a severe change was not confirmed
     |  |- NotFound            a name does not exist
     |  |- AlreadyExists       a name is taken
-    |  |- AlreadyRunning      a second `poller up` was started in the same home directory
+    |  |- AlreadyRunning      a second `poller up` in one home directory, or a running job
     |  |- PortInUse           another process listens on the address
     |  |- SecretKeyError      the secret key cannot decrypt what is stored
     |  '- SchemaMismatch      the database is at another revision than this program
@@ -118,7 +118,7 @@ class AlreadyExists(ConfigError):
 
 
 class AlreadyRunning(ConfigError):
-    """Raised by `poller up` when another one runs in the same home directory."""
+    """Raised for what runs already: `poller up` in the same home directory, a scope of a job."""
 
     code = "P103"
 

@@ -19,7 +19,8 @@ class Ingest:
 
     def __init__(self, answer_s: float = 0.0) -> None:
         self.events: list[dict[str, Any]] = []
-        self.others: list[str] = []  # types of items that are no events
+        self.check_ins: list[dict[str, Any]] = []
+        self.others: list[str] = []  # types of items that are neither
         self.bodies: list[bytes] = []
         self.paths: list[str] = []
         self._closing = threading.Event()
@@ -83,5 +84,7 @@ class Ingest:
             payload, rest = rest[: item["length"]], rest[item["length"] + 1 :]
             if item["type"] == "event":
                 self.events.append(json.loads(payload))
+            elif item["type"] == "check_in":
+                self.check_ins.append(json.loads(payload))
             else:
                 self.others.append(item["type"])

@@ -39,6 +39,7 @@ class Leader:
         self._election = election
         self._events = events or LogOnly()
         self._announced = False  # a LEADERSHIP_TAKEN event has no counterpart yet
+        self._stands_by = False  # and the log says so
         self._leads_until_mono = 0.0
         self._progress_mono = time.monotonic()
         self._has_failed = False  # the last tick failed
@@ -46,6 +47,21 @@ class Leader:
         self._thread = threading.Thread(
             target=self._renew_until_stopped, name="leader-renewal", daemon=True
         )
+
+    @property
+    def name(self) -> str:
+        """The name of this process for people."""
+        return self._leadership.name
+
+    @property
+    def process(self) -> str:
+        """host:pid, whatever its name."""
+        return self._leadership.process
+
+    @property
+    def has_election(self) -> bool:
+        """False: this process leads without a lock."""
+        return self._election
 
     @property
     def token(self) -> str:
@@ -104,8 +120,11 @@ class Leader:
         return True
 
     def stand_by(self, now_ms: int) -> None:
-        """Register this process as a standby."""
+        """Register this process as a standby; the log says so once."""
         self._leadership.stand_by(now_ms)
+        if not self._stands_by:
+            self._stands_by = True
+            log.info("standing_by", beat=self.name, meaning="another beat leads; this one waits")
 
     def step_down(self, reason: str) -> None:
         """Stop leading in this process, without giving back the lock."""
@@ -131,6 +150,7 @@ class Leader:
     def _start_term(self, epoch: int) -> None:
         self.epoch = epoch
         self.terms += 1
+        self._stands_by = False
         self._announced = True
         self._record(Kind.LEADERSHIP_TAKEN, f"{self._leadership.name} leads, epoch {epoch}")
 

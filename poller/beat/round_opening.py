@@ -19,6 +19,7 @@ from poller.event_publisher import EventLog
 from poller.observability import logs
 from poller.state.board.housekeeping import Housekeeping, Kept
 from poller.state.cluster import worker_registry
+from poller.state.cluster.beat_registry import BeatInstance
 from poller.state.cluster.round_survey import Survey, Surveyor
 
 log = logs.get(__name__)
@@ -46,6 +47,7 @@ class RoundOpening:
         self._surveyor = Surveyor(services.board, schedule_key)
         self._worker_watch = WorkerWatch(services)
         self._housekeeping_mono = 0.0  # when the next one is due
+        self._entries = 0  # of RedBeat, as last seen
 
     def forget(self) -> None:
         """Start a new term: another leader may have led."""
@@ -58,16 +60,28 @@ class RoundOpening:
         prepared its term and keeps no house yet.
         """
         now_mono = time.monotonic()
-        housekeeping = None
+        housekeeping = beat = None
         if believed_ms is not None and now_mono >= self._housekeeping_mono:
             self._housekeeping_mono = now_mono + HOUSEKEEPING_S
             scripts = self._services.board.scripts
             housekeeping = Housekeeping(scripts, self._leader.token, believed_ms, STEP_MS)
+            beat = self._beat(believed_ms)
 
-        survey = self._surveyor.survey(self._affinity.queues_to_survey(), housekeeping)
+        survey = self._surveyor.survey(self._affinity.queues_to_survey(), housekeeping, beat)
+        self._entries = survey.entries
         self._leader.made_progress()
         self._affinity.use_survey(survey.depths)
         return survey
+
+    def _beat(self, now_ms: int) -> BeatInstance:
+        return BeatInstance(
+            self._leader.name,
+            leads=True,
+            election=self._leader.has_election,
+            jobs=self._entries,
+            seen_ms=now_ms,
+            process=self._leader.process,
+        )
 
     def follow(self, survey: Survey, workers_unsure: bool) -> None:
         """Act on what the housekeeping found, if it was done. While `workers_unsure`, no worker

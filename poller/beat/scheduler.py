@@ -1,7 +1,7 @@
 """The scheduler of `celery beat`: RedBeat's, with polls claimed from the board in its tick.
 
 A tick never raises and never claims without leadership. RedBeat's lock is the leadership (see
-leadership.py); RedBeat's entries hold periodic tasks such as pruning, never targets.
+leadership.py); RedBeat's entries hold jobs and periodic tasks, never targets.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import redis
 from celery.signals import beat_init
 from kombu.exceptions import KombuError
-from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
+from redbeat.schedulers import acquire_distributed_beat_lock
 
 from poller import bootstrap, errors, wakeups
 from poller.beat import node_name
@@ -24,6 +24,11 @@ from poller.beat.catch_up import CatchUp
 from poller.beat.clock_steps import ClockSteps
 from poller.beat.dispatch import Dispatcher
 from poller.beat.event_recorder import EventRecorder
+from poller.beat.jobs.due_entries import DueEntries
+from poller.beat.jobs.job_clock import JobClock
+from poller.beat.jobs.job_thread import JobThread, Tick
+from poller.beat.jobs.plain_entries import PlainEntries
+from poller.beat.jobs.standby_watch import StandbyWatch
 from poller.beat.leadership import Leader
 from poller.beat.round_opening import RoundOpening
 from poller.beat.session_affinity import SessionAffinity, SessionHosts
@@ -35,7 +40,8 @@ from poller.observability import logs
 from poller.state import redis_client
 from poller.state.board import wrong_types
 from poller.state.board.board_values import NotLeader
-from poller.state.cluster import worker_registry
+from poller.state.cluster import beat_registry, worker_registry
+from poller.state.cluster.entry_records import EntryRecords
 from poller.state.cluster.round_survey import Survey
 from poller.state.publish_errors import broker_errors
 
@@ -46,8 +52,8 @@ beat_init.disconnect(acquire_distributed_beat_lock)
 
 #: Pause of a standby, and after a tick that failed, before it tries to lead again.
 STANDBY_S = 0.25
-#: Pause before RedBeat's entries are read again after an error.
-ENTRIES_RETRY_S = 5.0
+#: Celery's entry for result backends. We have none, and earlier releases stored it.
+BACKEND_CLEANUP = "celery.backend_cleanup"
 #: RedBeat and kombu make up to sixteen round trips in one step, which may take this long.
 LIBRARY_STEP_S = 15.0
 #: The longest wait for Redis at the end. A lock that was not given back runs out by itself.
@@ -56,7 +62,7 @@ CLOSE_S = 2.0
 STORE_FAILURES = (errors.StoreError, redis.RedisError, KombuError, OSError)
 
 
-class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
+class PollScheduler(PlainEntries):
     """One beat process: a leader that dispatches, or a standby."""
 
     def __init__(self, app: Any, **kwargs: Any) -> None:
@@ -88,6 +94,21 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             services.board, settings, self._affinity, self._leader.made_progress
         )
         self._catch_up = CatchUp(services.board, self._leader, settings)
+        self._job_clock = JobClock()
+        self._records = EntryRecords(services.redis, services.keys)
+        self._entries = DueEntries(app, self._records, self._job_clock, services.leadership.name)
+        tick = Tick(self._wakeup.set, lambda: self._workers_unsure, self._repair_wrong_type)
+        self._jobs = JobThread(
+            app,
+            services,
+            self._leader,
+            self._job_clock,
+            self._entries,
+            self._events,
+            self._stopping,
+            tick,
+        )
+        self._standby = StandbyWatch(self._records, services.leadership.name)
         self._opening = RoundOpening(
             services,
             app.redbeat_conf.schedule_key,
@@ -102,7 +123,6 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._term = 0  # the leader's term that `_take_over` prepared
         self._capacities: dict[str, int] = {}  # of the last tick
         self._is_connected = False  # the producer has been connected once
-        self._entries_mono = 0.0
         self._dispatched_mono = 0.0
         self._workers_unsure_until_mono = 0.0
         if not kwargs.get("lazy"):
@@ -111,6 +131,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def _start_threads(self) -> None:
         self._leader.start()
         self._sql.start()
+        self._jobs.start()
         self._sites.start()
         self._events.start(self._leader)
         wakeups.listen(
@@ -153,12 +174,13 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             now_ms = self._board.now_ms()
             self._step_ms += self._clock.check(now_ms, time.monotonic())
             self._leader.stand_by(now_ms)
+            self._standby.check(now_ms)
             self._connect_producer()
             return STANDBY_S
 
         pause_s = self._lead_once()
         elapsed_s = time.monotonic() - started_mono
-        return max(0.0, pause_s - elapsed_s)
+        return min(max(0.0, pause_s - elapsed_s), self._entries.pause_s())
 
     def _lead_once(self) -> float:
         """The work of a leader in one tick. Returns the time until the next one, in seconds.
@@ -188,6 +210,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._dispatcher.forget()
         self._opening.forget()
         self._sql.run_soon()
+        self._jobs.run_soon()
 
         event = self._catch_up.after_takeover(now_ms)
         if event:
@@ -196,6 +219,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._connect_producer()
         self._leader.allow(LIBRARY_STEP_S)
         try:
+            self._records.forget(BACKEND_CLEANUP)
             super().setup_schedule()
         except Exception:  # door: RedBeat's entries, which another program may have damaged
             log.exception("entries_not_set_up")
@@ -223,24 +247,11 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             log.warning("broker_not_connected", error=str(error))
 
     def _run_due_entries(self, entry_s: float | None) -> None:
-        """Run RedBeat's due entries, such as pruning. A damaged entry must not stop the polling.
-
-        `entry_s` is the instant of the first one by this host's clock, which RedBeat uses.
-        """
-        now_mono = time.monotonic()
-        is_due = entry_s is not None and entry_s <= time.time() + self._settings.tick_s
-        if not is_due or now_mono < self._entries_mono:
-            return
-        self._leader.allow(LIBRARY_STEP_S)
-        try:
-            pause_s = float(super().tick())
-        except STORE_FAILURES:
-            raise
-        except Exception:  # door: RedBeat's entries, which another program may have damaged
-            log.exception("entries_broke")
-            pause_s = ENTRIES_RETRY_S
-        self._leader.made_progress()
-        self._entries_mono = now_mono + pause_s
+        """Fire due jobs and RedBeat's other due entries. `entry_s` is the first one's instant."""
+        if self._entries.is_due(entry_s):
+            self._leader.allow(LIBRARY_STEP_S)
+            self._entries.run(self.producer, self.run_plain)
+            self._leader.made_progress()
 
     def _dispatch_due(self, workers: Sequence[Worker]) -> float:
         """Claim and publish until no target is due, the queues are full, or beat stops.
@@ -298,6 +309,8 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             gc.collect()  # lost connections are cycles: their files stay open until a collection
         if reason in ("inventory", wakeups.RESUBSCRIBED):
             self._sql.run_soon()
+        if reason in ("jobs", "worker", wakeups.RESUBSCRIBED):
+            self._jobs.run_soon()
         self._wakeup.set()
 
     def _repair_wrong_type(self, error: Exception) -> None:
@@ -312,6 +325,8 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             return
         log.error("wrong_types_set_aside", keys=moved)
         self._sql.run_soon()
+        if moved:
+            self._jobs.run_soon()
 
     def stop(self, service: Any) -> None:
         """End after the running tick: an exception in its middle would strand a claim."""
@@ -332,6 +347,10 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def _hand_over(self) -> None:
         self._leader.stop()
         self._events.close()
+        try:
+            beat_registry.leave(self._services.redis, self._services.keys, self._leader.name)
+        except errors.StoreError as error:
+            log.warning("beat_not_deregistered", error=str(error))
 
     def _ensure_connected(self) -> Any:
         """The connection of the producer, which connects at its first use.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from poller import errors
 from poller.db.sql_errors import store_errors
 from poller.db.sqlite_file import SqliteFile
+from poller.db.write_turn import WriteTurns
 
 BUSY_TIMEOUT_S = 10
 CONNECT_TIMEOUT_S = 5
@@ -31,8 +31,8 @@ POOL_OVERFLOW = 24
 
 _BEGIN = "poller_begin"
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
-#: One lock for the writers of each SQLite engine.
-_write_locks: weakref.WeakKeyDictionary[Engine, threading.Lock] = weakref.WeakKeyDictionary()
+#: The turns of the writers of each SQLite engine.
+_write_turns: weakref.WeakKeyDictionary[Engine, WriteTurns] = weakref.WeakKeyDictionary()
 #: The file of each SQLite engine.
 _files: weakref.WeakKeyDictionary[Engine, SqliteFile] = weakref.WeakKeyDictionary()
 
@@ -86,12 +86,12 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """Open a transaction that may write: committed at the end, rolled back by any exception.
 
     On SQLite the transaction takes the write lock at its start, where waiting is safe; SQLite may
-    refuse a reader that becomes a writer later, without waiting. Threads of one process queue for a
-    lock of ours and then get the connection that wrote last, whose page cache is still valid.
+    refuse a reader that becomes a writer later, without waiting. Threads of one process queue for
+    their turn and then get the connection that wrote last, whose page cache is still valid.
     The file is checked again after the commit: rows in a file that was deleted meanwhile are lost.
     """
     check_file(engine)
-    with store_errors(engine.url), _write_lock(engine), engine.connect() as conn:
+    with store_errors(engine.url), _turn_to_write(engine), engine.connect() as conn:
         conn.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         with conn.begin():
             yield conn
@@ -99,19 +99,20 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def _write_lock(engine: Engine) -> Iterator[None]:
-    lock = _write_locks.get(engine)
-    if lock is None:
+def _turn_to_write(engine: Engine) -> Iterator[None]:
+    turns = _write_turns.get(engine)
+    if turns is None:
         yield
         return
-    if not lock.acquire(timeout=BUSY_TIMEOUT_S):
+    turn = turns.take(BUSY_TIMEOUT_S)
+    if turn is None:
         where = engine.url.render_as_string(hide_password=True)
         message = f"cannot use the database {where}"
         raise errors.StoreUnavailable(message, "another thread has been writing for long")
     try:
         yield
     finally:
-        lock.release()
+        del turn  # also if a traceback keeps this frame
 
 
 def _parse(url: str) -> URL:
@@ -150,7 +151,7 @@ def _sqlite(url: URL) -> Engine:
     )
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
-    _write_locks[engine] = threading.Lock()
+    _write_turns[engine] = WriteTurns()
     _files[engine] = file = SqliteFile(url.database or "")
 
     @sa.event.listens_for(engine, "do_connect")
@@ -167,6 +168,10 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
+    # A new file gives back free pages in small steps (sqlite_upkeep.py). Only an empty file can
+    # learn that, before its first page is written.
+    if cursor.execute("PRAGMA page_count").fetchone()[0] == 0:
+        cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
     _use_write_ahead_log(cursor)
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
@@ -224,8 +229,8 @@ def _forget_inherited_connections() -> None:
     """In a forked child, drop the parent's connections without closing them."""
     for engine in list(_engines):
         engine.dispose(close=False)
-        if engine in _write_locks:
-            _write_locks[engine] = threading.Lock()
+        if engine in _write_turns:
+            _write_turns[engine] = WriteTurns()
 
 
 def _close_idle_files() -> None:

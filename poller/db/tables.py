@@ -214,6 +214,26 @@ readings = Table(
     Index("ix_readings_at_ms", "at_ms"),
 )
 
+#: One row per target and UTC day, made from `runs` by the job `daily-statistics`. A poll is a run
+#: that started and has an outcome; durations and lateness are those of polls.
+target_days = Table(
+    "target_days",
+    metadata,
+    Column("day_ms", BigInteger, primary_key=True, autoincrement=False),  # 00:00 UTC
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("polls", Integer, nullable=False),
+    Column("ok", Integer, nullable=False),
+    Column("partial", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("unpolled", Integer, nullable=False),  # runs that were refused, lost or given up
+    Column("mean_ms", BigInteger, nullable=False),
+    Column("p50_ms", BigInteger, nullable=False),
+    Column("p95_ms", BigInteger, nullable=False),
+    Column("max_ms", BigInteger, nullable=False),
+    Column("late_p95_ms", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 #: Written from the Redis stream `events` by the leader; names are those of that moment.
 events = Table(
     "events",
@@ -250,4 +270,82 @@ dead_letters = Table(
     Column("parked_ms", BigInteger, nullable=False),
     Column("next_ms", BigInteger, nullable=False),  # next slow retry
     Column("attempts", Integer, nullable=False),
+)
+
+#: The jobs that workers announced. A row whose package no longer has the job is `gone`.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("queue", String(200), nullable=False),  # which workers have it: one queue per package
+    Column("distribution", String(200), nullable=False),  # `name version`
+    Column("terms", Document, nullable=False),  # domain/jobs/job_terms.py
+    Column("announced_ms", BigInteger, nullable=False),  # of these terms, or the end of a pause
+    Column("paused_ms", BigInteger, nullable=True),
+    Column("paused_by", String(200), nullable=False, server_default=text("''")),
+    Column("gone_ms", BigInteger, nullable=True),
+    Column(
+        "told", String(20), nullable=False, server_default=text("''")
+    ),  # state of the last event
+    # why its scopes or plans could not be listed; "" for none
+    Column("planning_fault", String(500), nullable=False, server_default=text("''")),
+)
+
+#: One row per plan of a job and a scope: lease, audit log and the planner's memory in one.
+job_runs = Table(
+    "job_runs",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("job", String(100), nullable=False),
+    Column("scope_kind", String(50), nullable=False),
+    Column("scope_id", String(200), nullable=False),
+    Column("plan_ms", BigInteger, nullable=False),
+    Column("origin", String(20), nullable=False),  # `schedule`, or `demand` of a person
+    Column("status", String(20), nullable=False),
+    Column("attempt", Integer, nullable=False),  # 0: a stopping worker gave the first one back
+    Column("max_attempts", Integer, nullable=False),
+    Column("next_retry_ms", BigInteger, nullable=True),  # None: it is not run again by itself
+    Column("reentrant", Boolean, nullable=False),  # it may be run again after its runner was lost
+    Column("runner", String(255), nullable=False),
+    Column("token", String(64), nullable=False),
+    Column("dispatched_ms", BigInteger, nullable=False),  # when its message was made
+    Column("started_ms", BigInteger, nullable=False),  # of the last attempt
+    Column("heartbeat_ms", BigInteger, nullable=False),
+    Column("stale_ms", BigInteger, nullable=False),  # from then on the runner counts as lost
+    Column("finished_ms", BigInteger, nullable=True),
+    Column("duration_ms", BigInteger, nullable=True),
+    Column("rows_affected", BigInteger, nullable=False, server_default="0"),
+    Column("result", Document, nullable=False),
+    Column("error_code", String(50), nullable=False),
+    Column("message", Text, nullable=False),
+    # attempts in a row whose runner was lost
+    Column("losses", Integer, nullable=False, server_default=text("0")),
+    UniqueConstraint("job", "scope_kind", "scope_id", "plan_ms"),
+    CheckConstraint("status IN ('RUNNING', 'SUCCESS', 'FAILED')", name="status"),
+    CheckConstraint("attempt >= 0 AND attempt <= max_attempts", name="attempt"),
+    CheckConstraint("duration_ms IS NULL OR duration_ms >= 0", name="duration"),
+    Index(
+        "ix_job_runs_running",
+        "job",
+        "scope_kind",
+        "scope_id",
+        sqlite_where=text("status = 'RUNNING'"),
+        postgresql_where=text("status = 'RUNNING'"),
+    ),  # without the lease's times: a heartbeat changes no index
+    Index(
+        "ix_job_runs_retry",
+        "job",
+        "next_retry_ms",
+        sqlite_where=text("next_retry_ms IS NOT NULL"),
+        postgresql_where=text("next_retry_ms IS NOT NULL"),
+    ),
+    Index(
+        "ix_job_runs_failed",
+        "id",
+        sqlite_where=text("status = 'FAILED'"),
+        postgresql_where=text("status = 'FAILED'"),
+    ),  # few among many: the last failures of all jobs
+    Index("ix_job_runs_job_status_id", "job", "status", "id"),
+    Index("ix_job_runs_finished_ms", "finished_ms"),
+    sqlite_autoincrement=True,
 )

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from poller.observability.repeated_lines import RepeatedLines
+from poller.observability.stderr_handler import StderrHandler
 
 #: The fields of a log record, without secrets.
 Redact = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -85,7 +86,7 @@ def configure(level: str = "INFO", form: str = "text", redact: Redact = dict) ->
             "filters": {"repeated": {"()": RepeatedLines}},
             "handlers": {
                 "stderr": {
-                    "class": "logging.StreamHandler",
+                    "()": StderrHandler,
                     "formatter": "poller",
                     "filters": ["repeated"],
                 }

@@ -31,8 +31,8 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 #: Time limit of sending one report; the next report waits for it.
 SEND_S = 5
-#: Reports that may wait to be sent; more are dropped.
-QUEUE_SIZE = 30
+#: Reports and check-ins that may wait to be sent; more are dropped.
+QUEUE_SIZE = 100
 #: A process that dies of a bug waits this long for its report; one that is stopped does not wait.
 EXIT_FLUSH_S = 1.0
 #: Loggers of the reporting itself; a report of their records would cause another report.
@@ -82,6 +82,13 @@ class Reporter(logging.Handler):
             self._report(record)
         except Exception:  # noqa: BLE001  door: the SDK; a log handler must not raise
             self.handleError(record)
+
+    def send(self, event: Mapping[str, Any]) -> None:
+        """Send an event that is no log record, such as a check-in. Never raises."""
+        try:
+            self._connected().capture_event(dict(event))  # type: ignore[arg-type]
+        except Exception:  # noqa: BLE001  door: the SDK; no work fails because of a report
+            self._log_undelivered("cannot be sent")
 
     def flush_at_exit(self) -> None:
         """Wait a moment for the report of the bug that ends this process, if there is one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from poller import errors
 from poller.domain.record.overview import Overview, State
@@ -74,7 +74,7 @@ def judge(
         return _verdict(reasons, "(!) poller")
 
     if is_first_run(overview, stores):
-        return Health(Tone.UNKNOWN, "Nothing to poll yet. Three ways to begin:", "poller")
+        return _first_run(overview, stores)
     reasons += _reasons(overview, stores)
     is_stopped = any(reason.stops for reason in reasons)
     return _verdict(reasons, "(!) poller" if is_stopped else _title(overview))
@@ -85,6 +85,16 @@ def is_first_run(overview: Overview, stores: Stores = _NO_STORE_ERROR) -> bool:
     is_unused = overview.targets == 0 and not overview.totals.get("polls")
     is_sql_empty = not stores.sql_error and not stores.sql_targets
     return is_unused and is_sql_empty and not stores.write_error
+
+
+def _first_run(overview: Overview, stores: Stores) -> Health:
+    """The verdict before the first target. Jobs run all the same, and their trouble comes first."""
+    text = "Nothing to poll yet. Three ways to begin:"
+    troubles = list(health_reasons.troubled_jobs(overview, stores))
+    if not troubles:
+        return Health(Tone.UNKNOWN, text, "poller")
+    found = _verdict(troubles, "poller")
+    return replace(found, text=f"{found.text} {text}")
 
 
 def _reasons(overview: Overview, stores: Stores) -> list[Reason]:
@@ -107,6 +117,7 @@ def _reasons(overview: Overview, stores: Stores) -> list[Reason]:
     found += health_reasons.unserved_queues(overview)
     found += health_reasons.unwritten_results(overview)
     found += health_reasons.kept_rows(overview)
+    found += health_reasons.troubled_jobs(overview, stores)
     return found
 
 

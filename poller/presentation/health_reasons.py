@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from poller.domain.jobs.job_health import JobState
 from poller.domain.record.overview import Overview, State
 from poller.domain.scheduling import silence
 from poller.presentation import formatting, running_workers
+from poller.presentation.job_states import ListedJob
 
 #: Polling is late when a larger share of all targets is overdue, when one poll in a hundred starts
 #: later than LATE_P99_MS, when targets in flight wait that long for their start, or when any target
@@ -21,6 +23,17 @@ OVERDUE_SHARE = 0.01
 LATE_P99_MS = 5_000
 #: Queues, sites and errors that are named; the others are counted.
 NAMED = 3
+
+
+#: What one job does in a state, and what several do.
+_JOB_PHRASES = {
+    JobState.FAILING: ("fails", "fail"),
+    JobState.OVERDUE: ("is overdue", "are overdue"),
+    JobState.UNSERVED: (
+        "waits: no running worker has its package",
+        "wait for a worker that has their packages",
+    ),
+}
 
 
 class Tone(enum.StrEnum):
@@ -32,12 +45,13 @@ class Tone(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The errors of SQL and Redis that this process has seen. An empty text: no error."""
+    """What this process has seen of SQL and Redis beside the board. An empty text: no error."""
 
     redis_error: str = ""  # the board cannot be read
     write_error: str = ""  # Redis can be read, but takes no writes: full, a replica, its disk
     sql_error: str = ""  # SQL does not answer, or has not the tables of this program
     sql_targets: int | None = None  # enabled targets in SQL; counted only for an empty board
+    jobs: Sequence[ListedJob] = ()  # none while SQL cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +272,33 @@ def unwritten_results(overview: Overview) -> Reasons:
 def kept_rows(overview: Overview) -> Reasons:
     if overview.prune_refused:
         yield Reason(Tone.LATE, f"Old rows are kept: {overview.prune_refused}.")
+
+
+def troubled_jobs(overview: Overview, stores: Stores) -> Reasons:
+    """Jobs that fail, are overdue, or have no worker: one sentence for each of these states.
+
+    A job that does not run because no leader or no worker runs is not named beside that.
+    """
+    yield from _job_sentences(stores.jobs, JobState.FAILING)
+    if overview.leader is not None and running_workers.count(overview):
+        yield from _job_sentences(stores.jobs, JobState.OVERDUE)
+        yield from _job_sentences(stores.jobs, JobState.UNSERVED)
+
+
+def _job_sentences(jobs: Sequence[ListedJob], state: JobState) -> Reasons:
+    """The sentence for the jobs in a state; none if no job is."""
+    names = [job.name for job in jobs if job.state is state]
+    if not names:
+        return
+    named = ", ".join(names[:NAMED])
+    if len(names) > NAMED:
+        named += f" and {formatting.exact(len(names) - NAMED)} more"
+    tone = Tone.FAILING if state is JobState.FAILING else Tone.LATE
+    one, several = _JOB_PHRASES[state]
+    if len(names) == 1:
+        yield Reason(tone, f"Job {named} {one}.")
+    else:
+        yield Reason(tone, f"{formatting.exact(len(names))} jobs {several}: {named}.")
 
 
 def _wait(targets: int) -> str:

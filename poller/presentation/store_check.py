@@ -12,8 +12,9 @@ from poller.bootstrap import Services
 from poller.db import revision
 from poller.db.inventory import inventory_feed
 from poller.domain.record.overview import Overview
-from poller.presentation import formatting
+from poller.presentation import formatting, job_states, running_workers
 from poller.presentation.health_reasons import Stores
+from poller.presentation.job_states import JobsCache
 from poller.state.redis_client import store_errors
 
 #: A look at SQL that takes longer goes on beside its caller, which is told so.
@@ -23,17 +24,22 @@ PATIENCE_S = 2.0
 class StoreCheck:
     """The look of one process, safe for threads. One look at SQL runs at a time."""
 
-    def __init__(self, services: Services, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        services: Services,
+        patience_s: float = PATIENCE_S,
+        *,
+        jobs: JobsCache | None = None,
+    ) -> None:
         self._services = services
-        self._sql = _SqlLook(services, patience_s)
+        self._sql = _SqlLook(services, patience_s, jobs or job_states.cache(services))
 
     def check(self, overview: Overview | None, redis_error: str = "") -> Stores:
         """Look at both stores. `overview` and `redis_error` are the result of reading the board.
 
         Never raises for a store; takes at most the patience and one call to Redis.
         """
-        is_empty = overview is not None and overview.targets == 0
-        found = self._sql.look(is_empty)
+        found = self._sql.look(overview)
         write_error = "" if redis_error else _write_error(self._services)
         return replace(found, redis_error=redis_error, write_error=write_error)
 
@@ -54,20 +60,21 @@ def _write_error(services: Services) -> str:
 class _SqlLook:
     """Looks at SQL in a thread: a silent database does not stop the page or the command."""
 
-    def __init__(self, services: Services, patience_s: float) -> None:
+    def __init__(self, services: Services, patience_s: float, jobs: JobsCache) -> None:
         self._services = services
         self._patience_s = patience_s
         self._lock = threading.Lock()
         self._look: Future[Stores] | None = None
         self._started_mono = 0.0
+        self._jobs = jobs
 
-    def look(self, count_targets: bool) -> Stores:
+    def look(self, overview: Overview | None) -> Stores:
         """Join the look that still runs, or begin one, and wait for its result."""
         with self._lock:
             if self._look is None or self._look.done():
                 self._look = Future()
                 self._started_mono = time.monotonic()
-                arguments = (self._look, count_targets)
+                arguments = (self._look, overview)
                 threading.Thread(target=self._run, args=arguments, daemon=True).start()
             look = self._look
             started_mono = self._started_mono
@@ -77,19 +84,22 @@ class _SqlLook:
             waited_ms = round((time.monotonic() - started_mono) * 1000)
             return Stores(sql_error=f"SQL has not answered for {formatting.age(waited_ms)}")
 
-    def _run(self, look: Future[Stores], count_targets: bool) -> None:
+    def _run(self, look: Future[Stores], overview: Overview | None) -> None:
         try:
-            look.set_result(_look_at_sql(self._services, count_targets))
+            look.set_result(self._look_at_sql(overview))
         except BaseException as error:  # noqa: BLE001  door: the end of this thread
             look.set_exception(error)
 
-
-def _look_at_sql(services: Services, count_targets: bool) -> Stores:
-    try:
-        revision.check(services.engine)
-        targets = inventory_feed.count_enabled(services.engine) if count_targets else None
-    except errors.SchemaMismatch as error:
-        return Stores(sql_error=f"{error}; {error.hint}")
-    except errors.PollerError as error:
-        return Stores(sql_error=str(error))
-    return Stores(sql_targets=targets)
+    def _look_at_sql(self, overview: Overview | None) -> Stores:
+        engine = self._services.engine
+        is_empty = overview is not None and overview.targets == 0
+        workers = None if overview is None else running_workers.running(overview)
+        try:
+            revision.check(engine)
+            targets = inventory_feed.count_enabled(engine) if is_empty else None
+            jobs = self._jobs.get(workers).jobs
+        except errors.SchemaMismatch as error:
+            return Stores(sql_error=f"{error}; {error.hint}")
+        except errors.PollerError as error:
+            return Stores(sql_error=str(error))
+        return Stores(sql_targets=targets, jobs=jobs)

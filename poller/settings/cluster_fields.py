@@ -73,6 +73,19 @@ class SchedulingFields(BaseModel):
     leader_election: bool = Field(
         True, description="False: this beat leads without a lock. Only for a single beat."
     )
+    instance_id: str = Field(
+        "",
+        max_length=100,
+        description="Name of this beat in logs, events and the list of beats; each needs its own. "
+        "Empty: host and process, such as host1:4711.",
+    )
+    job_tick_s: float = Field(
+        5.0,
+        ge=0.5,
+        le=60,
+        description="How often the leader closes abandoned runs of jobs, looks for retries and "
+        "compares its entries with the installed jobs.",
+    )
     reconcile_s: float = Field(
         30.0,
         ge=1,
@@ -103,6 +116,15 @@ class SchedulingFields(BaseModel):
         le=600,
         description="How long a lease lasts beyond the time limit of the poll it covers.",
     )
+
+    @field_validator("instance_id", mode="after")
+    @classmethod
+    def _check_instance(cls, value: str) -> str:
+        """Refuse a name that a log line or a table would break."""
+        for character in value:
+            if not character.isprintable() or character.isspace():
+                raise ValueError("a blank or a character that cannot be printed is in it")
+        return value
 
     @field_validator("leader_renew_s", mode="after")
     @classmethod

@@ -24,8 +24,18 @@ class WorkerFields(BaseModel):
     worker_concurrency: int = Field(
         16, ge=1, le=1000, description="Batches a worker process polls at the same time."
     )
+    worker_jobs: int = Field(
+        4,
+        ge=0,
+        le=1000,
+        description="Jobs a worker process runs at the same time, beside its polls. With 0 the "
+        "worker takes no jobs and announces none.",
+    )
     worker_drain_s: float = Field(
-        5.0, ge=0, le=600, description="How long a stopping worker lets running batches finish."
+        5.0,
+        ge=0,
+        le=600,
+        description="How long a stopping worker lets running batches and jobs finish.",
     )
     worker_tags: Words = Field(
         (),
@@ -202,6 +212,19 @@ class RetentionFields(BaseModel):
     )
     events_days: float = Field(
         90.0, gt=0, le=3650, description="How long events are retained in SQL, in days."
+    )
+    job_runs_days: float = Field(
+        30.0,
+        gt=0,
+        le=3650,
+        description="How long runs of jobs are retained, in days. The newest one of each job and "
+        "scope is never deleted.",
+    )
+    target_days_days: float = Field(
+        400.0,
+        gt=0,
+        le=3650,
+        description="How long the daily statistics of targets are retained, in days.",
     )
     events_length: int = Field(
         10_000,

@@ -21,6 +21,8 @@
 | `epoch`          | string  | number of leaders so far                                         |
 | `leader`         | hash    | token, name, epoch, start and lock time of the leader            |
 | `standbys`       | zset    | beat process -> its last heartbeat, in ms                        |
+| `beats`          | hash    | beat process -> its heartbeat, see cluster/beat_registry.py      |
+| `job_queues`     | hash    | queue of jobs -> when a living worker last took from it, in ms   |
 | `workers`        | hash    | worker name#instance -> its heartbeat, as JSON                   |
 | `doubts`         | hash    | collector and release -> crashes, isolation, quarantine, as JSON |
 | `stats:<n>`      | hash    | counters of the n-th slice of ten seconds; expires               |
@@ -29,6 +31,7 @@
 | `down`           | hash    | device id of a device told as down -> since, ids of its targets  |
 | `troubled`       | set     | targets that were told as failing                                |
 | `totals`         | hash    | the counters of `stats:<n>` since the board was made             |
+| `job_totals`     | hash    | counters of job runs, see cluster/job_totals.py                  |
 | `errors`         | list    | the newest failures, as JSON; bounded                            |
 | `set_aside`      | list    | queue entries that are no Celery messages, as JSON; bounded      |
 | `events`         | stream  | events, see domain/record/event_kinds.py; bounded                |
@@ -37,10 +40,12 @@
 | `own`            | set     | queues `<queue>~<worker>` that batches were published to         |
 | `attending`      | hash    | worker name#instance -> its start in ms, once published          |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
-| `wake`           | channel | wakes the leader: `inventory`, `demand`, `leader`, `worker`      |
+| `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
 | `domains`        | channel | wakes the workers: the list of queues changed                    |
 | `redbeat::lock`  | string  | RedBeat's lock: the token of the leader                          |
-| `redbeat:*`      | mixed   | RedBeat's own entries                                            |
+| `redbeat::schedule` | zset | key of an entry -> when it is due, in seconds                    |
+| `redbeat:job:*`  | hash    | RedBeat's entry of a job, see cluster/entry_records.py           |
+| `redbeat:*`      | mixed   | RedBeat's other entries                                          |
 
 Celery's queues are lists without the prefix. Urgent batches are in the list with the name of the
 queue (`poll.snmp`), routine batches in the list with kombu's mark of priority 5 after that name.
@@ -60,11 +65,12 @@ ROUTINE_PRIORITY = 5
 ROUTINE_MARK = f"\x06\x16{ROUTINE_PRIORITY}"
 
 _TYPES = {
-    "zset": ("inflight", "parked", "held", "standbys"),
+    "zset": ("inflight", "parked", "held", "standbys", "schedule"),
     "set": ("released", "queues", "own", "troubled"),
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
-        *("leader", "workers", "attending", "doubts", "dark", "down", "totals", "prune"),
+        *("leader", "workers", "attending", "doubts", "dark", "down", "totals", "job_totals"),
+        *("prune", "beats", "job_queues"),
     ),
     "string": ("outbox", "epoch", "recorded", "lock"),
     "list": ("errors", "set_aside"),
@@ -74,7 +80,7 @@ _CHANNELS = ("wake", "domains")
 #: The type of every key with a fixed name.
 TYPES = {name: kind for kind, names in _TYPES.items() for name in names}
 #: Names that `Keys` offers as attributes.
-NAMES = frozenset((*TYPES, *_CHANNELS)) - {"lock"}
+NAMES = frozenset((*TYPES, *_CHANNELS)) - {"lock", "schedule"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,19 @@ class Keys:
     def lock(self) -> str:
         """RedBeat's lock."""
         return f"{self.prefix}redbeat::lock"
+
+    @property
+    def schedule(self) -> str:
+        """RedBeat's sorted set of entries."""
+        return f"{self.prefix}redbeat::schedule"
+
+    def entry(self, name: str) -> str:
+        """An entry of RedBeat."""
+        return f"{self.prefix}redbeat:{name}"
+
+    def job_entry(self, job: str) -> str:
+        """RedBeat's entry of a job."""
+        return self.entry(f"job:{job}")
 
     def __getattr__(self, name: str) -> str:
         if name in NAMES:

@@ -1,6 +1,6 @@
 """Failures of Redis or SQL in a task: one log line a minute and a counter, no traceback.
 
-The work is not lost: a batch has handed its targets back, and pruning goes on at its next run.
+The work is not lost: a batch has handed its targets back, and the leader fires jobs again.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 with testing.simulated(testing.fleet.devices(3)) as ports:
     outcome = asyncio.run(testing.collect(MyCollector(), "127.20.0.1", port=ports.snmp))
+
+result = testing.run_job(my_job, testing.context())
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from poller.sim import clock, fleet
 from poller.sim.fleet_server import TlsPorts
 from poller.sim.routeros.injected_faults import Mishap
 from poller.sim.sim_process import simulated
+from poller.testing.job_context import context, run_job
 
 
 async def collect(
@@ -39,4 +42,13 @@ async def collect(
     return await run_poll(collector, poll)
 
 
-__all__ = ["Mishap", "TlsPorts", "clock", "collect", "fleet", "simulated"]
+__all__ = [
+    "Mishap",
+    "TlsPorts",
+    "clock",
+    "collect",
+    "context",
+    "fleet",
+    "run_job",
+    "simulated",
+]

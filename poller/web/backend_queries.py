@@ -14,6 +14,10 @@ from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.device_state import DeviceState
 from poller.presentation.health import Stores
+from poller.presentation.job_states import JobList
+from poller.service.job_listing import RunsPage, RunsQuery, ShownJob
+from poller.state.cluster.beat_registry import BeatInstance
+from poller.web.api.job_metrics import JobReading
 from poller.web.pages.collectors_page import CollectorsStatus
 
 
@@ -30,14 +34,34 @@ def _empty_state(name: str, targets: Sequence[int]) -> DeviceState:
     return DeviceState()
 
 
+def _no_job_list() -> JobList:
+    return JobList(0, ())
+
+
+def _no_job(name: str) -> ShownJob:
+    raise errors.NotFound(f'no job named "{name}"', hint="poller jobs")
+
+
+def _no_runs(query: RunsQuery) -> RunsPage:
+    raise errors.NotFound(f'no job named "{query.job}"', hint="poller jobs")
+
+
+def _no_beats() -> Sequence[BeatInstance]:
+    return ()
+
+
 def _no_collectors() -> CollectorsStatus:
     return CollectorsStatus(Registry(), CollectorTrust({}, frozenset()), ())
+
+
+def _no_jobs() -> Sequence[JobReading]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
 class BackendQueries:
     """Blocking queries and constants of the web role. Every query but `stores` raises StoreError;
-    `rates` and `device_state` also raise NotFound.
+    `rates`, `device_state`, `job` and `job_runs` also raise NotFound.
     """
 
     overview: Callable[[], Overview]
@@ -47,3 +71,8 @@ class BackendQueries:
     rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = _no_device  # of a device
     device_state: Callable[[str, Sequence[int]], DeviceState] = _empty_state  # device, target ids
     collectors: Callable[[], CollectorsStatus] = _no_collectors
+    job_readings: Callable[[], Sequence[JobReading]] = _no_jobs  # for the metrics
+    jobs: Callable[[], JobList] = _no_job_list
+    job: Callable[[str], ShownJob] = _no_job  # by name
+    job_runs: Callable[[RunsQuery], RunsPage] = _no_runs
+    beats: Callable[[], Sequence[BeatInstance]] = _no_beats  # the living ones

@@ -26,8 +26,9 @@ import poller
 from poller import errors
 from poller.security import allowed_hosts
 from poller.security.allowed_hosts import AllowedHosts
-from poller.web import assets, device_routes, error_responses
+from poller.web import assets, device_routes, error_responses, job_routes
 from poller.web.api import live_stream, metrics, overview_json
+from poller.web.api.job_metrics import JobReadings
 from poller.web.api.live_stream import FrameTexts, StreamSlots
 from poller.web.api.snapshot import Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
@@ -113,11 +114,13 @@ def create_app(
 
     error_responses.add(app, page)
     _add_probes(app, snapshots)
+    _add_metrics(app, snapshots, JobReadings(backend.job_readings))
     _add_overview_api(app, snapshots)
     _add_stream(app, snapshots, files.build, most_streams, stopping or asyncio.Event())
     _add_overview_page(app, page, snapshots)
     _add_collectors(app, backend, page)
     device_routes.add(app, backend, page, snapshots)
+    job_routes.add(app, backend, page, snapshots)
     _add_static_files(app, files)
     return app
 
@@ -144,12 +147,17 @@ def _add_probes(app: FastAPI, snapshots: Snapshots) -> None:
         }
         return JSONResponse(body, status_code=200 if verdict.is_ready else 503)
 
+
+def _add_metrics(app: FastAPI, snapshots: Snapshots, job_readings: JobReadings) -> None:
     @app.get("/metrics")
     async def scrape() -> Response:
         """Metrics for Prometheus."""
         snapshot = await snapshots.get()
         overview = None if snapshot.error else snapshot.overview
-        text = metrics.render(overview, snapshot.health.level)
+        jobs = await job_readings.get() if overview else None
+        level = snapshot.health.level
+        # In a thread: a thousand jobs are 30,000 lines, for which the live pages must not wait.
+        text = await run_in_threadpool(metrics.render, overview, level, jobs)
         return Response(text, media_type=metrics.CONTENT_TYPE)
 
 
@@ -161,7 +169,9 @@ def _add_overview_api(app: FastAPI, snapshots: Snapshots) -> None:
         if snapshot.overview is None or snapshot.error:
             body = {"error": {"message": snapshot.error}}
             return JSONResponse(body, status_code=503)
-        return JSONResponse(overview_json.document(snapshot.overview, snapshot.health))
+        jobs = snapshot.stores.jobs
+        document = overview_json.document(snapshot.overview, snapshot.health, jobs)
+        return JSONResponse(document)
 
 
 def _add_stream(

@@ -13,14 +13,20 @@ import uvicorn
 from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.db.record import stored_rates
-from poller.domain.record.overview import Overview
+from poller.domain.record.overview import Overview, Worker
 from poller.observability import logs
-from poller.presentation import collector_trust, device_state
+from poller.presentation import collector_trust, device_state, job_states
+from poller.presentation.job_states import JobList
 from poller.presentation.store_check import StoreCheck
 from poller.security import network_exposure, process_memory
 from poller.security.allowed_hosts import AllowedHosts
-from poller.state.cluster import overview_reader, worker_registry
+from poller.service import job_listing
+from poller.service.job_listing import ShownJob
+from poller.state.cluster import beat_registry, job_totals, overview_reader, worker_registry
+from poller.state.cluster.beat_registry import BeatInstance
 from poller.web import http_connections
+from poller.web.api import job_metrics
+from poller.web.api.job_metrics import JobReading
 from poller.web.backend_queries import BackendQueries
 from poller.web.http_connections import LimitedProtocol, WaitingConnections
 from poller.web.pages.collectors_page import CollectorsStatus
@@ -98,19 +104,48 @@ def backend_queries(services: Services) -> BackendQueries:
         return overview_reader.read(services.redis, services.keys)
 
     def collectors() -> CollectorsStatus:
-        now_ms = services.board.now_ms()
-        workers = worker_registry.living(services.redis, services.keys, now_ms)
+        workers = living()
         trust = collector_trust.read(services)
         return CollectorsStatus(services.registry, trust, workers)
+
+    job_cache = job_states.cache(services)
+
+    def living() -> list[Worker]:
+        now_ms = services.board.now_ms()
+        return worker_registry.living(services.redis, services.keys, now_ms)
+
+    def known_workers() -> list[Worker] | None:
+        try:
+            return living()
+        except errors.StoreError:
+            return None  # the jobs are in SQL
+
+    def jobs() -> JobList:
+        return job_cache.get(known_workers())
+
+    def job_readings() -> list[JobReading]:
+        totals = job_totals.read(services.redis, services.keys)
+        return job_metrics.readings(jobs(), totals)
+
+    def job(name: str) -> ShownJob:
+        return job_listing.show(services, name, known_workers())
+
+    def beats() -> list[BeatInstance]:
+        return beat_registry.listing(services.redis, services.keys, services.board.now_ms())
 
     flower = services.settings.flower_url
     return BackendQueries(
         overview=overview,
-        stores=StoreCheck(services).check,
+        stores=StoreCheck(services, jobs=job_cache).check,
         links={"Flower": flower} if flower else {},
         rates=partial(stored_rates.of_device, services.engine),
         device_state=partial(device_state.read, services),
         collectors=collectors,
+        job_readings=job_readings,
+        jobs=jobs,
+        job=job,
+        job_runs=partial(job_listing.runs, services),
+        beats=beats,
     )
 
 

@@ -35,6 +35,7 @@ from poller.security import vault_keys
 from poller.state.cluster import worker_queues
 from poller.workers.guard import consumer_watchdog, loop_watchdog
 from poller.workers.guard.consumer_watchdog import ConsumerWatchdog, StallEvents
+from poller.workers.jobs.job_announcer import JobAnnouncer
 from poller.workers.process import (
     database_wait,
     handback,
@@ -110,15 +111,16 @@ def _configure(worker: Any, services: Services) -> None:
 
 
 def _log_plugin_problems(services: Services) -> None:
-    for broken in services.registry.broken:
-        log.error(
-            "collector_unusable",
-            name=broken.name,
-            distribution=broken.distribution,
-            reason=broken.reason,
-        )
-    for name, notice in services.registry.deprecated.items():
-        log.warning("collector_deprecated", name=name, notice=notice)
+    for kind, installed in (("collector", services.registry), ("job", services.jobs)):
+        for broken in installed.broken:
+            log.error(
+                f"{kind}_unusable",
+                name=broken.name,
+                distribution=broken.distribution,
+                reason=broken.reason,
+            )
+        for name, notice in installed.deprecated.items():
+            log.warning(f"{kind}_deprecated", name=name, notice=notice)
 
 
 def _log_key_problem(services: Services) -> None:
@@ -148,14 +150,18 @@ def _after_fork(sender: str, **_: Any) -> None:
 @worker_process_shutdown.connect
 def _close_child(sender: str, **_: Any) -> None:
     if worker_process.state.is_child:
-        worker_process.close(sender, worker_process.MIN_CLOSE_S)
+        try:
+            worker_process.close(sender, worker_process.MIN_CLOSE_S)
+        finally:
+            worker_process.hand_back_jobs(sender)
 
 
 @worker_ready.connect
 @_whole_or_ended
 def _on_ready(sender: Any, **_: Any) -> None:
-    """Write the spool of dead workers before the first poll, and watch the consumer."""
+    """Write the spool of dead workers before the first poll, announce jobs, watch the consumer."""
     worker_process.poller(sender.hostname).writers.start()
+    JobAnnouncer(bootstrap.services(), worker_process.state.stopping).start()
     if worker_process.state.owns_process:
         threading.Thread(
             target=_watch_consumer, args=(sender,), name="consumer-watchdog", daemon=True

@@ -248,11 +248,8 @@ def test_the_commands_of_the_file_make_a_cluster_that_polls(
         status = cluster.status()
         assert (status["standbys"], len(status["workers"])) == (1, 1)
         assert json.loads(cluster.run("poller", "board", "check", "--json"))["lost"] == 0
-        assert redis_client.hexists(
-            "poller:redbeat:prune", "definition"
-        )  # the leader starts it now and then
-        cluster.run("celery", "-A", "poller", "call", "poller.prune")
-        eventually(
+        assert redis_client.hexists("poller:redbeat:job:prune", "definition")
+        eventually(  # the leader fires a new job at once
             lambda: run_ledger.counts(engine, 0) == run_ledger.counts(engine, 2_000),
             20,
             "the old run is pruned",

@@ -19,13 +19,16 @@ from tests.acceptance.programs import Up, environment, eventually
 
 pytestmark = pytest.mark.timeout(180)
 ROOT = Path(__file__).parents[2]
-PROXMOX, JSONLINES = ROOT / "examples" / "poller-proxmox", ROOT / "examples" / "poller-jsonlines"
+EXAMPLES = ROOT / "examples"
+PROXMOX, JSONLINES = EXAMPLES / "poller-proxmox", EXAMPLES / "poller-jsonlines"
+SITE_REPORT = EXAMPLES / "poller-site-report"
+PACKAGES = [PROXMOX, JSONLINES, SITE_REPORT]
 
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     directory = tmp_path_factory.mktemp("clean")
-    return Environment(directory / "env", wheels([ROOT, PROXMOX, JSONLINES], directory / "wheels"))
+    return Environment(directory / "env", wheels([ROOT, *PACKAGES], directory / "wheels"))
 
 
 @pytest.fixture
@@ -44,7 +47,7 @@ def cluster(tmp_path: Path) -> Iterator[Any]:
         yield running
 
 
-@pytest.mark.parametrize("package", [PROXMOX, JSONLINES], ids=lambda path: path.name)
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
 def test_the_tests_of_a_package_pass_where_it_is_installed(
     clean: Environment, package: Path
 ) -> None:
@@ -73,11 +76,11 @@ def test_the_tests_of_a_package_pass_where_it_is_installed(
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-def test_a_collector_and_a_sink_are_installed_and_used(
+def test_a_collector_a_sink_and_a_job_are_installed_and_used(
     clean: Environment, cluster: Any, up: Callable[..., Up], tmp_path: Path
 ) -> None:
-    """Readings reach the database and the sink's file after `pip install`; the token is in no
-    output.
+    """Readings reach the database and the sink's file after `pip install`, the job writes its
+    report, and the token is in no output.
     """
     home = tmp_path / "home"
 
@@ -97,7 +100,8 @@ def test_a_collector_and_a_sink_are_installed_and_used(
         ["token"],
     )
     poller("credential", "add", "pve", "--kind", "token", stdin=cluster.token)
-    poller("device", "add", "pve1", "127.0.0.1", "--credential", "pve", "--collector", "")
+    device = ["pve1", "127.0.0.1", "--credential", "pve", "--collector", "", "--site", "ams"]
+    poller("device", "add", *device)
     options = [f"port={cluster.port}", f"fingerprint={cluster.fingerprint}"]
     words = ["target", "add", "pve1", "--collector", "proxmox", "--interval", "2s"]
     poller(*words, *(word for option in options for word in ("-o", option)))
@@ -122,6 +126,11 @@ def test_a_collector_and_a_sink_are_installed_and_used(
         "proxmox_task_ok",
     } <= names
     assert cluster.connections <= 3  # one is kept between polls
+    [job] = poller("jobs", "list", "site-report")["items"]
+    assert job["schedule"] == "30 1 * * * Europe/Amsterdam"
+    poller("jobs", "run", "site-report", "--scope", "site:ams")
+    report = next((home / "reports").rglob("ams.csv")).read_text()
+    assert report.splitlines()[1].startswith("pve1,proxmox,proxmox,")
     running.stop()
     secret = cluster.token.partition("=")[2].encode()
     assert [

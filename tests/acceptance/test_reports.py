@@ -15,8 +15,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks import job_package
 from poller.db.inventory import imports
+from poller.db.jobs import job_history
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.jobs.job_run import Status
+from poller.domain.jobs.run_totals import RunOutcome
+from poller.state.cluster import job_totals
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, soon
 from tests.acceptance.programs import POLLER
@@ -90,6 +95,34 @@ def test_worker_and_beat_report_only_faults_of_the_platform(tmp_path: Path, inge
         for program in (beat, worker):
             program.terminate()
             assert program.wait(within_s=20) == 0, program.text()[-2000:]
+
+
+def test_a_job_checks_in_and_is_counted(tmp_path: Path, ingest: Ingest) -> None:
+    """Sentry gets begin and end of a run; the counters outlive the worker that ran it."""
+    with cluster_for(tmp_path, ingest) as cluster:
+        job_package.write(tmp_path / "plugins", job_package.together(1, every_s=2))
+        worker, beat = cluster.start_worker(), cluster.start_beat()
+
+        def own() -> list[dict[str, Any]]:
+            return [one for one in ingest.check_ins if one["monitor_slug"] == "together_0000"]
+
+        soon(lambda: len(own()) >= 2, 40, "a run checked in")
+        began, ended = own()[:2]
+        assert (began["status"], ended["status"]) == ("in_progress", "ok")
+        assert began["check_in_id"] == ended["check_in_id"]
+        schedule = {"type": "interval", "value": 1, "unit": "minute"}
+        assert ended["monitor_config"]["schedule"] == schedule
+        for program in (beat, worker):
+            program.terminate()
+            assert program.wait(within_s=20) == 0, program.text()[-2000:]
+
+        services = cluster.services
+        totals = job_totals.read(services.redis, services.keys)["together_0000"]
+        rows = job_history.runs(services.engine, "together_0000")
+        succeeded = sum(row.status is Status.SUCCESS for row in rows)
+        assert totals.outcomes[RunOutcome.SUCCESS] == succeeded >= 1
+        assert totals.starts == succeeded
+        assert totals.cumulative()[-1] == succeeded
 
 
 def test_web_reports_its_bugs(tmp_path: Path, ingest: Ingest) -> None:

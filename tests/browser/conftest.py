@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
 
 import web_collectors
 import web_device_states
+import web_jobs
 import web_overviews as fleet
 import web_rates
 
@@ -47,6 +48,7 @@ class Site:
         self.polls = web_rates.polls(60, 2)  # of sw1
         self.device_state = web_device_states.WELL  # of sw1
         self.collectors = web_collectors.STATUS
+        self.jobs = web_jobs.LISTED
         self._listener = web_process.listen("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.start(self._listener)
@@ -67,6 +69,8 @@ class Site:
             rates=lambda device, request: web_rates.query(self.polls)(device, request),
             device_state=lambda *_: self.device_state,
             collectors=lambda: self.collectors,
+            jobs=lambda: self.jobs,
+            job=web_jobs.shown,
         )
         self._server = web_process.server(backend)
         sockets = [listener or web_process.listen("127.0.0.1", self.port)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,10 @@ from poller.db import engine as sql
 from poller.db import migrate
 from poller.db.inventory import inventory_feed
 from poller.db.tables import inventory as table
+from poller.domain.jobs.job_run import FailureCode, Plan
+from poller.workers.jobs.handler_call import HandlerCall
+from poller.workers.jobs.run_context import RunContext
+from tests.conftest import wait_until
 
 
 @pytest.fixture
@@ -157,3 +162,28 @@ def test_the_files_of_sqlite_are_private(tmp_path: Path, umask: int) -> None:
     made.dispose()
     private = 0o600
     assert modes == {"poller.db": private, "poller.db-wal": private, "poller.db-shm": private}
+
+
+def test_a_job_that_is_cancelled_while_it_waits_leaves_its_turn(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exception comes right after its wait; no result of a poll was written after that."""
+    monkeypatch.setattr(sql, "BUSY_TIMEOUT_S", 5)
+    inside, ended = threading.Event(), []
+
+    def handler(_context: object) -> None:
+        inside.set()
+        bump(engine)
+
+    context = RunContext(object(), Plan("tidy", "global", "global", 0), 1, "w")  # type: ignore[arg-type]
+    call = HandlerCall(handler, context, "job-tidy")
+    call.when_ended(lambda: ended.append(call.ending.code))
+    with sql.writing(engine) as conn:
+        conn.execute(sa.update(table).values(version=table.c.version + 1))
+        call.start()
+        assert inside.wait(5)
+        time.sleep(0.2)  # it waits for this transaction
+        assert call.cancel()
+    wait_until(lambda: ended, "the end of the handler")
+    assert ended == [FailureCode.CANCELED]
+    bump(engine)

@@ -19,7 +19,11 @@ from poller.domain.record.run import Run
 DAY = 86_400_000
 NOW = 1_800_000_000_000
 AGES = retention.Ages(
-    runs_ms=30 * DAY, runs_failed_ms=90 * DAY, readings_ms=7 * DAY, events_ms=60 * DAY
+    runs_ms=30 * DAY,
+    runs_failed_ms=90 * DAY,
+    readings_ms=7 * DAY,
+    events_ms=60 * DAY,
+    target_days_ms=400 * DAY,
 )
 
 
@@ -173,6 +177,20 @@ def test_a_short_gap_is_not_reported(engine: Engine) -> None:
     done = prune(engine)
     assert done.kept_before is None
     assert done.readings > 0
+
+
+@pytest.mark.parametrize(("days_ago", "left"), [(9, 2), (13, 2), (15, 0)])
+def test_the_newest_day_of_a_table_stays_for_a_week(
+    engine: Engine, days_ago: int, left: int
+) -> None:
+    """Events prove the time. Readings did not come any more; after a week the last ones go, too."""
+    event_rows.record(engine, [(f"{day}-0", event(day)) for day in range(1, 9)])
+    for part in (0, 0.9, 1.1, 5):
+        store(engine, days_ago + part)
+    done = prune(engine)
+    assert count(engine, tables.readings) == left
+    assert [leftover.table for leftover in done.leftovers] == ["readings"] * bool(left)
+    assert stored_readings.between(engine, 1, 0, NOW) or not left
 
 
 def test_pruned_removals_are_marked_for_a_board_that_lacks_them(engine: Engine) -> None:

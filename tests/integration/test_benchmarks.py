@@ -116,6 +116,21 @@ def test_the_cost_section_compares_the_same_polls_and_draws_them(tmp_path: Path)
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("server")
+def test_the_jobs_section_finds_a_run_for_every_plan(tmp_path: Path) -> None:
+    """Jobs run beside polls, spread and together; without jobs none does."""
+    document = measured(tmp_path, "jobs")
+    found = values(document)
+    for phase in ("spread", "together"):
+        assert found[f"{phase}_missing"] == 0
+        assert found[f"{phase}_runs"] >= 10
+        assert found[f"{phase}_dispatch_p50_ms"] <= found[f"{phase}_dispatch_p99_ms"]
+        assert found[f"{phase}_dispatch_p50_ms"] <= found[f"{phase}_start_p50_ms"]
+    rows = {name: cells for name, _, cells in document["grid"]["rows"]}
+    assert rows["job runs"][0] == 0
+    assert min(rows["polls"]) > 0
+
+
 def readings(octets: float, status: float) -> ReadingSet:
     labels = (("ifIndex", "1"),)
     shape = SeriesSet(

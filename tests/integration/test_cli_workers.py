@@ -51,6 +51,7 @@ def test_each_worker_has_one_row(listed: Run, redis_client: redis.Redis) -> None
         queues=["poll.snmp"],
         slots=16,
         polled_ms=now_ms(redis_client),
+        pid=4711,
     )
     worker_registry.announce(redis_client, KEYS, busy)
     worker_registry.announce(redis_client, KEYS, Worker("new", 0, 1, 0, 0, 2**20))
@@ -59,6 +60,7 @@ def test_each_worker_has_one_row(listed: Run, redis_client: redis.Redis) -> None
     found = {row.split("\t")[0]: dict(zip(titles, row.split("\t"), strict=True)) for row in rows}
     ams = found["ams-1"]
     assert ams["tags"] == "site=ams zone=dmz"
+    assert (ams["pid"], found["new"]["pid"]) == ("4711", "")
     assert ams["collectors"] == "olt (acme 2.0), snmp"
     assert (ams["batches"], ams["polls"], ams["last"]) == ("3 of 16", "1,234", "0 s ago")
     assert (found["new"]["state"], found["new"]["last"], found["new"]["tags"]) == (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -45,11 +46,16 @@ def services(services: Services) -> Services:
 
 
 def die(
-    services: Services, target_id: int, releases: Mapping[str, str] | None = None, fault: str = ""
+    services: Services,
+    target_id: int,
+    releases: Mapping[str, str] | None = None,
+    fault: str = "",
+    job: str = "",
 ) -> None:
     """Leave the black box of a dead worker: a copy that no process has locked."""
     box = BlackBox(services.settings.home, "dead@host", releases)
-    with box.record_batch("a", 0, 64, QUEUE) as number:
+    running_job = box.record_job(job) if job else nullcontext()
+    with running_job, box.record_batch("a", 0, 64, QUEUE) as number:
         box.cells[BATCH] = number
         box.cells[TARGET] = target_id
         box.record_fault(fault)
@@ -111,6 +117,27 @@ def test_a_run_that_another_worker_has_taken_over_is_not_touched(services: Servi
     assert len(report(services)) == 1
     assert run_ledger.recent(services.engine) == []
     assert services.board.hold("b", 1_000, [1]) == {1: Result.OK}
+
+
+@pytest.mark.parametrize("fault", ["", 'Fatal\n  File "x/handler_call.py", line 9 in _call\n'])
+def test_while_a_job_ran_no_collector_is_blamed(services: Services, fault: str) -> None:
+    """The event names the job; the target gets no failure, and its collector no incident."""
+    die(services, 1, fault=fault, job="nightly")
+    [event] = report(services)
+    assert event.message.startswith("dead@host died while job nightly ran")
+    assert "polls under way were 64 with collector snmp" in event.message
+    assert event.data["jobs"] == ["nightly"]
+    assert run_ledger.recent(services.engine) == []
+    assert quarantine_records.read(services.redis, services.keys) == {}
+
+
+def test_a_fault_in_a_collector_is_its_own_while_a_job_runs(services: Services) -> None:
+    """The stack shows no handler of a job."""
+    die(services, 1, fault='Fatal\n  File "x/wire.py", line 9 in read\n', job="nightly")
+    [event] = report(services)
+    assert "polled router/t" in event.message
+    [row] = run_ledger.recent(services.engine)
+    assert row.run.error_code == error_codes.WORKER_DIED
 
 
 def test_without_running_code_the_event_counts_the_running_polls(services: Services) -> None:

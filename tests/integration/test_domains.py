@@ -13,6 +13,9 @@ from poller import wakeups
 from poller.bootstrap import Services
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.scheduling import affinity
+from poller.jobs import api
+from poller.jobs.registry import Registry
+from poller.settings import Settings
 from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
 from poller.state.board.moves import Board
@@ -218,6 +221,7 @@ def test_a_worker_subscribes_to_fitting_queues_and_leaves_queues_that_vanished(
         services.keys.queues, QUEUE, OTHER, "poll.snmp;zone=lan", "poll.acme", "rubbish"
     )
     changed = threading.Event()
+    services.jobs = Registry()  # type: ignore[misc]
     subscriptions = Subscriptions(services, {"zone": "dmz"}, changed)
     consumer = Consumer(["poller", "poll.gone"])
     subscriptions.attach(consumer)
@@ -255,6 +259,7 @@ def test_a_notification_during_a_refresh_is_not_lost(
         return queues
 
     monkeypatch.setattr(services.board, "queues", read_slowly)
+    services.jobs = Registry()  # type: ignore[misc]
     subscriptions = Subscriptions(services, {"zone": "dmz"}, threading.Event())
     consumer = Consumer([])
     subscriptions.attach(consumer)
@@ -274,5 +279,52 @@ def test_a_notification_during_a_refresh_is_not_lost(
         )
     finally:
         go_on.set()
+        subscriptions.stop()
+        silent()
+
+
+def test_the_queues_of_jobs_are_left_while_no_slot_is_free(services: Services) -> None:
+    """The heartbeat lists them all the time, so the leader is not woken: the worker runs them."""
+    services.redis.sadd(services.keys.queues, QUEUE)
+    spec = api.job(every_s=60, name="tidy")(lambda context: None)
+    services.jobs = Registry({"tidy": spec}, {"tidy": "Acme_Jobs 1.0"})  # type: ignore[misc]
+    changed = threading.Event()
+    subscriptions = Subscriptions(services, {}, changed)
+    consumer = Consumer(["poller", "job.gone"])
+    subscriptions.attach(consumer)
+    try:
+        soon(lambda: consumer.calls, 5, "the first refresh")
+        assert consumer.run() == {"poller", QUEUE, "job.acme-jobs"}
+        assert changed.is_set()
+        changed.clear()
+        subscriptions.pause_jobs(True)
+        assert consumer.run() == {"poller", QUEUE}
+        assert not changed.is_set()
+        assert subscriptions.served == ["job.acme-jobs", QUEUE]
+
+        subscriptions.detach()
+        subscriptions.pause_jobs(False)
+        again = Consumer(["poller", QUEUE])
+        subscriptions.attach(again)
+        soon(lambda: again.calls, 5, "the refresh after the connection was lost")
+        assert again.run() == {"poller", QUEUE, "job.acme-jobs"}
+    finally:
+        subscriptions.stop()
+        silent()
+
+
+def test_a_worker_without_job_slots_takes_no_jobs(services: Services) -> None:
+    """It serves polls only."""
+    services.settings = Settings(worker_jobs=0)
+    spec = api.job(every_s=60, name="tidy")(lambda context: None)
+    services.jobs = Registry({"tidy": spec}, {"tidy": "Acme_Jobs 1.0"})  # type: ignore[misc]
+    subscriptions = Subscriptions(services, {}, threading.Event())
+    consumer = Consumer(["poller"])
+    subscriptions.attach(consumer)
+    try:
+        soon(lambda: consumer.calls, 5, "the first refresh")
+        assert consumer.run() == {"poller"}
+        assert subscriptions.served == []
+    finally:
         subscriptions.stop()
         silent()

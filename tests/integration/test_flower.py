@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
+from benchmarks import job_package
+from poller.app import app
+from poller.beat.jobs import job_messages
+from poller.bootstrap import Services
+from poller.db.jobs import job_history
+from poller.domain.jobs.job_queue import queue_of
 from poller.state.keys import Keys
 from tests.conftest import wait_until
 
@@ -140,3 +150,50 @@ def test_beyond_loopback_a_password_is_required(
         "flower_bind: 0.0.0.0 can be reached from outside, and Flower has no password"
         in done.stderr
     )
+
+
+def test_job_tasks_have_readable_arguments(
+    flower: Start, services: Services, tmp_path: Path
+) -> None:
+    """Flower shows which jobs were planned and which plan ran, and no result, token or setting."""
+    package = tmp_path / "package"
+    job_package.write(package, job_package.together(1, every_s=3600))
+    queue = queue_of(job_package.DISTRIBUTION)
+    url = flower(POLLER_FLOWER_BASIC_AUTH=LOGIN)
+    with _worker(package, tmp_path) as process:
+        with app.connection_for_write(services.settings.broker_url) as connection:
+            producer = app.amqp.Producer(connection)
+            job_messages.send(app, producer, [(queue, "together_0000")])
+        wait_until(lambda: _tasks(url, "poller.run_job"), "a run", process)
+        planned, run = (_tasks(url, name)[0] for name in ("poller.plan_jobs", "poller.run_job"))
+    hour = job_history.runs(services.engine)[0].plan.plan_ms // 1000
+    plan = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(hour))
+    assert (planned["args"], planned["kwargs"]) == ("(['together_0000'])", "{}")
+    assert (run["args"], run["kwargs"]) == (f"('together_0000', 'global', '{plan}')", "{}")
+    wait_until(lambda: _tasks(url, "poller.run_job")[0]["state"] == "SUCCESS", "its end")
+    shown = json.dumps(_tasks(url, "poller.run_job"))
+    assert "rows_affected" not in shown
+    assert not {"hunter22", services.settings.broker_url} & set(re.split(r"[\s\"']", shown))
+
+
+@contextmanager
+def _worker(package: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker that has a package of jobs and sends events, as `celery worker -E` does."""
+    root = str(Path(__file__).parents[2])
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((root, str(package)))}
+    command = [*STOCK[:-1], "--quiet", "worker", "-E", "-n", "jobs@test"]
+    with (folder / "worker.log").open("wb") as log:
+        process = subprocess.Popen(command, env=env, cwd=folder, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0, (folder / "worker.log").read_text()[-2000:]
+
+
+def _tasks(url: str, name: str) -> list[dict[str, Any]]:
+    """The tasks of a name that Flower knows."""
+    request = urllib.request.Request(f"{url}/api/tasks?taskname={name}")
+    request.add_header("Authorization", _basic(LOGIN))
+    found: dict[str, dict[str, Any]] = json.load(urllib.request.urlopen(request, timeout=5))
+    return list(found.values())

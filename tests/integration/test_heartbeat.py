@@ -12,11 +12,14 @@ from kombu.common import QoS
 
 from poller import errors
 from poller.bootstrap import Services
+from poller.jobs.registry import Registry
+from poller.plugins import Broken
 from poller.state.cluster import worker_registry
 from poller.workers.batch import worker_poller
 from poller.workers.batch.batch_run import BatchRun
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard import black_box, crash_report
+from poller.workers.jobs.job_runner import JobRunner
 from poller.workers.process.heartbeat import Heartbeat
 from tests.conftest import wait_until
 
@@ -33,7 +36,8 @@ def heartbeat(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[H
     monkeypatch.setattr(worker_registry, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(crash_report, "CHECK_S", 0.02)
     poller = Poller(services, "living@host")
-    heartbeat = Heartbeat(services, poller, {})
+    jobs = JobRunner(services, "living@host", poller.lending, lambda _: None)
+    heartbeat = Heartbeat(services, poller, jobs, {})
     yield heartbeat
     heartbeat.stop()
     poller.close()
@@ -68,6 +72,22 @@ def test_a_database_that_hangs_costs_no_heartbeat(
     assert hanging.wait(10)
     wait_until(beats(services), "a heartbeat")
     over.set()
+
+
+def test_a_heartbeat_tells_which_jobs_cannot_be_used(
+    heartbeat: Heartbeat, services: Services
+) -> None:
+    """With the reason, without secrets, and bounded."""
+    services.redactor.remember("hunter22")
+    faults = [Broken(f"odd{n:02}", "acme 1.0", f"hunter22 {'x' * 900}") for n in range(30)]
+    services.jobs = Registry(broken=tuple(faults))  # type: ignore[misc]
+    heartbeat.attach(CONSUMER)
+    wait_until(beats(services), "a heartbeat")
+    [worker] = worker_registry.registered(services.redis, services.keys)
+    assert len(worker.broken_jobs) == 20
+    fault = worker.broken_jobs["odd00"]
+    assert (fault["distribution"], len(fault["reason"])) == ("acme 1.0", 500)
+    assert fault["reason"].startswith("******** x")
 
 
 def test_the_crash_reporter_survives_every_error_and_ends_with_the_worker(

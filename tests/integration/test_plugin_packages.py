@@ -13,6 +13,7 @@ import pytest
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol
 from poller.sim.sim_process import simulated
+from poller.testing import job_conformance
 from poller.testing.conformance import CHECKS
 from tests.integration import layered
 
@@ -21,7 +22,7 @@ PYTEST = ("-m", "pytest", "-v", "-p", "no:cacheprovider", "--override-ini=addopt
 
 
 class Desk:
-    """Three installed packages, and the results of their tests."""
+    """Four installed packages, and the results of their tests."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -29,9 +30,10 @@ class Desk:
         (place / "readings").mkdir()
         self.env = {"ACME_FILES": str(place / "readings"), "POLLER_SINKS": "sql,files"}
         self.poller("plugin", "new", "demo")
+        self.poller("plugin", "new", "nightly", "--job")
         write(place / "acme-olt", shown_files("A complete example"))
         write(place / "acme-files", shown_files("Sinks"))
-        packages = [place / name for name in ("demo", "acme-olt", "acme-files")]
+        packages = [place / name for name in ("demo", "nightly", "acme-olt", "acme-files")]
         self.layer.install(*packages)
         self.tested = self.layer.run(
             str(self.layer.python), *PYTEST, *map(str, packages), cwd=place, env=self.env
@@ -75,6 +77,19 @@ def test_a_new_plugin_installs_passes_conformance_and_polls_without_an_edit(desk
             desk.poller("collect", "demo", router.address, "-o", f"port={ports.routeros}", "--json")
         )
     assert {item["metric"] for item in said["items"]} == {"demo_answer_seconds", "demo_info"}
+
+
+def test_a_new_job_installs_passes_conformance_and_is_loaded_without_an_edit(desk: Desk) -> None:
+    """A process finds the job by its entry point, with a queue of its package."""
+    assert desk.passed("TestJob") == len(job_conformance.CHECKS) - 1, "the job has no hook"
+    assert "test_the_free_space_is_reported PASSED" in desk.tested
+    code = (
+        "from poller.jobs import registry; found = registry.load();"
+        " print(found.jobs['nightly'].terms.schedule.text, found.broken);"
+        " print([queue for queue, jobs in found.by_queue().items() if 'nightly' in str(jobs)])"
+    )
+    said = desk.layer.run(str(desk.layer.python), "-c", code, cwd=desk.place, env=desk.env)
+    assert said == "*/5 * * * * UTC ()\n['job.poller-nightly']\n"
 
 
 def test_the_documented_collector_is_complete(desk: Desk) -> None:

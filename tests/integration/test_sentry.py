@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from poller import errors
+from poller.domain.jobs.job_run import Plan
+from poller.domain.jobs.job_schedule import Cadence, Cron
+from poller.domain.jobs.job_terms import JobTerms
 from poller.observability import logs, sentry
+from poller.observability.check_ins import CheckIns
 from poller.security.redaction import Redactor
 from tests.ingest import KEY, Ingest
 
@@ -264,6 +268,47 @@ def test_a_report_that_cannot_be_scrubbed_is_not_sent(
     reporter._redact = redact
     end_marker(ingest)
     assert [event["logentry"]["formatted"] for event in ingest.events] == ["the_end"]
+
+
+def test_a_job_checks_in(ingest: Ingest) -> None:
+    """Sentry gets begin and end of a run with the schedule of its job, and no scope or secret."""
+    reporter = attached(ingest.dsn)
+    check_ins = CheckIns(reporter.send)
+    nightly = JobTerms("nightly", Cron("0 2 * * *", "Europe/Amsterdam"), description=SECRET)
+    plan = Plan("nightly", "site", SECRET, 1_700_000_000_000)
+    check_in_id = check_ins.began(nightly, plan, 1)
+    check_ins.ended(nightly, check_in_id, is_ok=False, duration_s=2.5)
+    end_marker(ingest)
+    began, ended = ingest.check_ins
+    assert [(each["monitor_slug"], each["status"]) for each in (began, ended)] == [
+        ("nightly", "in_progress"),
+        ("nightly", "error"),
+    ]
+    assert began["check_in_id"] == ended["check_in_id"]
+    assert ended["duration"] == 2.5
+    assert ended["environment"] == "test"
+    assert ended["monitor_config"]["schedule"] == {"type": "crontab", "value": "0 2 * * *"}
+    assert ended["monitor_config"]["timezone"] == "Europe/Amsterdam"
+    assert SECRET not in b"".join(ingest.bodies).decode()
+    assert ingest.others == []
+
+
+def test_a_check_in_to_an_absent_server_delays_nothing(
+    free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check-ins are dropped when too many wait, and an unusable client fails no run."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with Ingest(answer_s=60) as silent:
+        reporter = attached(silent.dsn)
+        check_ins = CheckIns(reporter.send)
+        began = time.monotonic()
+        for number in range(300):
+            terms = JobTerms(f"job-{number}", Cadence(60_000))
+            check_in_id = check_ins.began(terms, Plan(terms.name, "global", "global", 0), 1)
+            check_ins.ended(terms, check_in_id, is_ok=True, duration_s=0.1)
+        assert time.monotonic() - began < 5
+        monkeypatch.setattr(reporter, "_connected", lambda: 1 // 0)
+        check_ins.ended(JobTerms("last", Cadence(60_000)), "id", is_ok=True, duration_s=0.1)
 
 
 def test_a_missing_client_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

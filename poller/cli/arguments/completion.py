@@ -42,6 +42,10 @@ def credentials(incomplete: str) -> list[str]:
     return _names_in("credentials", incomplete)
 
 
+def jobs(incomplete: str) -> list[str]:
+    return _names_in("jobs", incomplete)
+
+
 def targets(ctx: typer.Context, incomplete: str) -> list[str]:
     """Targets of the device that stands before the incomplete word."""
     device = ctx.params.get("device_name") or ctx.params.get("device")

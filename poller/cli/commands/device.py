@@ -17,7 +17,7 @@ from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
 from poller.cli.arguments.tag_options import TagOptions
 from poller.cli.arguments.target_arguments import device_argument
-from poller.cli.commands import device_files
+from poller.cli.commands import device_files, device_stats
 from poller.cli.inventory import inventory_database, new_sites, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
@@ -364,3 +364,4 @@ def _devices_to_remove(
 
 app.command("import")(device_files.import_)
 app.command("export")(device_files.export)
+app.command("stats")(device_stats.stats)

@@ -83,7 +83,7 @@ def command(
         bool, typer.Option("--json", help="Print one JSON object; with --follow, one per line.")
     ] = False,
 ) -> None:
-    """Print events of devices, breakers, dead letters, leaders and workers, the newest first."""
+    """Print events of devices, breakers, dead letters, leaders, workers and jobs, newest first."""
     if follow and limit is not None:
         raise errors.InvalidInput(
             "--limit does not go with --follow", hint=f"poller events --limit {limit}"

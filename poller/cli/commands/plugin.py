@@ -1,4 +1,4 @@
-"""`poller plugin new`: writes a package with a collector that installs and polls."""
+"""`poller plugin new`: writes a package with a collector or a job that installs and runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poller import errors
 from poller.cli.output import render
 from poller.cli.output.render import Json
 
-app = typer.Typer(no_args_is_help=True, help="Write a collector of your own.")
+app = typer.Typer(no_args_is_help=True, help="Write a collector or a job of your own.")
 
 #: The name becomes part of a metric, a module, a distribution and a queue; it fits all of them.
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
@@ -23,38 +23,56 @@ LONGEST = 40
 #: The port of the routers of `poller up --demo`.
 PORT = 18728
 
-#: Templates and the files they become.
+#: Templates and the files they become, for each kind of plugin.
 FILES = {
-    "pyproject.toml.jinja": "pyproject.toml",
-    "README.md.jinja": "README.md",
-    "gitignore.jinja": ".gitignore",
-    "package.py.jinja": "{package}/__init__.py",
-    "collector.py.jinja": "{package}/collector.py",
-    "test_collector.py.jinja": "tests/test_{module}.py",
+    "collector": {
+        "pyproject.toml.jinja": "pyproject.toml",
+        "README.md.jinja": "README.md",
+        "gitignore.jinja": ".gitignore",
+        "package.py.jinja": "{package}/__init__.py",
+        "collector.py.jinja": "{package}/collector.py",
+        "test_collector.py.jinja": "tests/test_{module}.py",
+    },
+    "job": {
+        "pyproject.toml.jinja": "pyproject.toml",
+        "job_README.md.jinja": "README.md",
+        "gitignore.jinja": ".gitignore",
+        "job_package.py.jinja": "{package}/__init__.py",
+        "job.py.jinja": "{package}/job.py",
+        "test_job.py.jinja": "tests/test_{module}.py",
+    },
+}
+#: What an entry point of each kind is, for the comment in pyproject.toml.
+ENTRY_POINTS = {
+    "collector": "the name that targets use, and the class",
+    "job": "the name of the job, and the function that `api.job` decorates",
 }
 
 
 @app.command("new")
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The collector's name, as in --collector NAME.")
+        str,
+        typer.Argument(metavar="NAME", help="The name of the collector, or of the job."),
     ],
+    job: Annotated[bool, typer.Option("--job", help="Write a job instead of a collector.")] = False,
     path: Annotated[
         Path | None,
         typer.Option(metavar="DIRECTORY", help="Where to put it.", show_default="./NAME"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a package with one collector, its test and its README.
+    """Write a package with one collector or one job, its test and its README.
 
     Existing files are never changed.
     """
-    words = _words(name)
+    words = _words(name, "job" if job else "collector")
     folder = path or Path(name)
     files = write(folder, words)
     text = f"wrote {len(files)} files to {folder}"
     body = {
         "name": name,
+        "kind": words["kind"],
         "path": str(folder),
         "files": files,
         "distribution": words["distribution"],
@@ -99,13 +117,13 @@ def _rendered(words: Mapping[str, str]) -> dict[str, str]:
     )
 
     texts = {}
-    for template, path in FILES.items():
+    for template, path in FILES[words["kind"]].items():
         texts[path.format(**words)] = templates.get_template(template).render(words)
 
     return texts
 
 
-def _words(name: str) -> dict[str, str]:
+def _words(name: str, kind: str) -> dict[str, str]:
     """The words for the templates.
 
     Raises InvalidInput for an unusable name, AlreadyExists for a taken one.
@@ -113,21 +131,25 @@ def _words(name: str) -> dict[str, str]:
     if not _NAME.fullmatch(name) or len(name) > LONGEST:
         shown = name if name.isprintable() else ascii(name)
         raise errors.InvalidInput(
-            f'"{shown}" cannot be the name of a collector',
+            f'"{shown}" cannot be the name of a {kind}',
             cause="it takes small letters, digits, - and _ between them, a letter first, "
             f"at most {LONGEST} in all",
-            hint=f"poller plugin new {_nearest(name)}",
+            hint=f"poller plugin new {_nearest(name)}" + (" --job" if kind == "job" else ""),
         )
 
-    _refuse_taken(name)
+    _refuse_taken(name, kind)
     module = name.replace("-", "_")
+    class_name = _class_name(module)
     return {
         "name": name,
+        "kind": kind,
+        "entry_point": ENTRY_POINTS[kind],
+        "object": "run" if kind == "job" else class_name,
         "distribution": f"poller-{name.replace('_', '-')}",
         "package": f"poller_{module}",
         "module": module,
         "metric": module,
-        "class_name": _class_name(module),
+        "class_name": class_name,
         "port": str(PORT),
     }
 
@@ -138,16 +160,16 @@ def _class_name(module: str) -> str:
     return f"{name}Collector" if keyword.iskeyword(name) else name  # None, True, False
 
 
-def _refuse_taken(name: str) -> None:
-    """Raise AlreadyExists if an installed collector has this name."""
+def _refuse_taken(name: str, kind: str) -> None:
+    """Raise AlreadyExists if an installed plugin of this kind has this name."""
     from poller import plugins
 
-    for point in plugins.points("poller.collectors")[0]:
+    for point in plugins.points(f"poller.{kind}s")[0]:
         if point.name == name:
             raise errors.AlreadyExists(
-                f'there is a collector named "{name}" already',
+                f'there is a {kind} named "{name}" already',
                 plugins.origin(point),
-                hint="poller collectors",
+                hint=f"poller {kind}s",
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +15,11 @@ from poller.cli.arguments.option_group import expand_options
 from poller.cli.commands import status_failing
 from poller.cli.output import render
 from poller.cli.output.columns import one_line
+from poller.domain.jobs.job_health import JobState
 from poller.domain.record.overview import TRAP_RESULTS, LastError, Load, Overview, State, Worker
-from poller.presentation import formatting, health, running_workers, worker_load
+from poller.presentation import formatting, health, job_json, running_workers, worker_load
 from poller.presentation.health import Health
+from poller.presentation.job_states import TROUBLED, ListedJob
 from poller.presentation.store_check import StoreCheck
 from poller.state.cluster import overview_reader
 
@@ -29,6 +31,10 @@ STYLES = {State.OK: "cyan", State.DEGRADED: "yellow", State.FAILING: "red", Stat
 
 LIMIT = 50
 LAST_ERRORS = 10
+#: Jobs in trouble that have a line; the others are counted.
+LAST_JOBS = 5
+#: Characters of a job's error; `poller jobs show` prints all.
+LONGEST_ERROR = 200
 #: Printed instead of numbers while there is no device.
 FIRST_STEPS = (
     "poller device add NAME ADDRESS --credential CREDENTIAL --collector snmp",
@@ -79,10 +85,14 @@ def command(
     if only_failing:
         status_failing.show(services, view, selection, limit or LIMIT, as_json)
     elif as_json:
-        render.document("poller.status/1", _document(view, verdict))
+        jobs = job_json.attention(stores.jobs)
+        render.document("poller.status/1", {**_document(view, verdict), "jobs": jobs})
     else:
         is_first_run = health.is_first_run(view, stores)
-        _show(view, verdict, is_first_run, services.settings.web_url)
+        details = [*_details(view, is_first_run), *_jobs(stores.jobs)]
+        if services.settings.web_url:
+            details.append(f"page       {services.settings.web_url}")
+        _show(view, verdict, is_first_run, details)
 
     exit_code = verdict.exit_code
     if strict and verdict.level is health.Level.ATTENTION:
@@ -91,7 +101,7 @@ def command(
         raise typer.Exit(exit_code)
 
 
-def _show(view: Overview, verdict: Health, is_first_run: bool, page: str) -> None:
+def _show(view: Overview, verdict: Health, is_first_run: bool, details: Sequence[str]) -> None:
     from rich.text import Text
 
     console = render.console()
@@ -104,7 +114,7 @@ def _show(view: Overview, verdict: Health, is_first_run: bool, page: str) -> Non
     if not is_first_run:
         console.print(_states(view), soft_wrap=True)
 
-    for line in _details(view, is_first_run, page):
+    for line in details:
         print_line(f"  {line}")
 
     if view.errors:
@@ -132,7 +142,7 @@ def _states(view: Overview) -> Text:
     return line
 
 
-def _details(view: Overview, is_first_run: bool, page: str) -> Iterator[str]:
+def _details(view: Overview, is_first_run: bool) -> Iterator[str]:
     if is_first_run:
         yield from FIRST_STEPS
     else:
@@ -140,8 +150,6 @@ def _details(view: Overview, is_first_run: bool, page: str) -> Iterator[str]:
         yield from _not_polled(view)
 
     yield from _processes(view)
-    if page:
-        yield f"page       {page}"
 
 
 def _error(error: LastError, now_ms: int) -> str:
@@ -226,6 +234,35 @@ def _processes(view: Overview) -> Iterator[str]:
     for load in view.loads:
         if load.waiting or load.shortage:
             yield f"queue      {load.queue}: {_load(load)}"
+
+
+def _jobs(jobs: Sequence[ListedJob]) -> Iterator[str]:
+    """The jobs in trouble, the worst first, each with the command that shows it."""
+    troubled = [each for state in TROUBLED for each in jobs if each.state is state]
+    for each in troubled[:LAST_JOBS]:
+        yield f"job        {each.name}: {_job(each)}; poller jobs show {each.name}"
+
+    more = len(troubled) - LAST_JOBS
+    if more > 0:
+        yield f"jobs       {formatting.exact(more)} more in trouble: poller jobs"
+
+
+def _job(listed: ListedJob) -> str:
+    """`failing, 3 runs in a row: handler_error: no route`."""
+    if listed.state is JobState.UNSERVED:
+        return f"unserved, no running worker has {listed.job.distribution}"
+    last = listed.summary.last
+    if listed.state is JobState.FAILING and listed.job.planning_fault:
+        return f"failing, it cannot be planned: {listed.job.planning_fault[:LONGEST_ERROR]}"
+    if listed.state is JobState.FAILING and listed.held_text:
+        return f"failing, {listed.held_text}"
+    if listed.state is not JobState.FAILING or last is None:
+        age = formatting.age(listed.as_of_ms - last.started_ms) if last else ""
+        return f"overdue, last run {age} ago" if last else "overdue, it never ran"
+
+    error = ": ".join(part for part in (last.error_code, last.message) if part)
+    runs = formatting.counted(listed.summary.failures, "run")
+    return f"failing, {runs} in a row: {error[:LONGEST_ERROR]}"
 
 
 def _worker(worker: Worker, view: Overview) -> str:

@@ -29,12 +29,14 @@ from poller.cli.up import (
 )
 from poller.cli.up.plugin_watch import PluginWatch
 from poller.cli.up.process_supervisor import Supervisor, any_role
+from poller.cli.up.worker_succession import WorkerSuccession
 from poller.db import migrate
 from poller.db.engine import check_file
 from poller.db.inventory import devices
 from poller.presentation import formatting
 from poller.security import network_exposure, vault_keys
 from poller.settings import Settings, load, origins, setting_sources
+from poller.state.cluster import worker_registry
 from poller.state.redis_client import store_errors
 
 DEMO_DEVICES = 200
@@ -235,6 +237,8 @@ class LocalCluster:
         counted_mono = time.monotonic() + START_UP_S
         polls_before = up_summary.mark(services, {}).polls
         plugin_watch = PluginWatch()
+        ready_pids = partial(_ready_pids, services)
+        succession = WorkerSuccession(self.supervisor, REPLACE_S, ready_pids)
         event_feed.start(services, partial(self._print_line, "events"), self.stopping)
 
         while not self.stopping.wait(_CHECK_EVERY_S):
@@ -248,7 +252,9 @@ class LocalCluster:
             changes = plugin_watch.changes(time.monotonic())
             if changes:
                 self._note(f"{changes}: workers and page start again")
-                self.supervisor.replace(_knows_plugins, REPLACE_S)
+                self.supervisor.replace(_is_web, REPLACE_S)
+                succession.begin(_is_worker)
+            succession.check()
 
             if self.first is None:
                 self.first = self._mark_if_polling(services, polls_before)
@@ -337,8 +343,16 @@ def _is_not_server(name: str) -> bool:
     return name != "valkey"
 
 
-def _knows_plugins(name: str) -> bool:
-    return _is_worker(name) or name == "web"
+def _is_web(name: str) -> bool:
+    return name == "web"
+
+
+def _ready_pids(services: Services) -> set[int]:
+    """The processes of the workers that sent a heartbeat; none while Redis does not answer."""
+    try:
+        return {each.pid for each in worker_registry.registered(services.redis, services.keys)}
+    except errors.StoreError:
+        return set()
 
 
 def _same_settings(settings: Settings) -> dict[str, str]:

@@ -33,6 +33,7 @@ def _item(worker: Worker, view: Overview) -> dict[str, Any]:
     return {
         "name": view.labels[worker.key],
         "state": "running" if is_running else "lost",
+        "pid": worker.pid or None,
         "seen": instant(worker.seen_ms),
         "started": instant(worker.started_ms),
         "last_poll": instant(worker.polled_ms),
@@ -102,11 +103,12 @@ def _collectors(item: Item) -> str:
 _COLUMNS = (
     column("WORKER", "name", fit=Fit.WHOLE),
     Column("STATE", _state, fit=Fit.WHOLE),
+    column("PID", "pid", right=True, fit=Fit.WHOLE, spare=2),
     Column("TAGS", _tags),
     Column("BATCHES", _batches, right=True, fit=Fit.WHOLE, spare=1),
     Column("POLLS", _polls, right=True, fit=Fit.WHOLE),
     Column("LAST", _last_poll, right=True, fit=Fit.WHOLE),
-    Column("MEMORY", _memory, right=True, fit=Fit.WHOLE, spare=2),
-    Column("QUEUES", _queues, right=True, fit=Fit.WHOLE, spare=3),
+    Column("MEMORY", _memory, right=True, fit=Fit.WHOLE, spare=3),
+    Column("QUEUES", _queues, right=True, fit=Fit.WHOLE, spare=4),
     Column("COLLECTORS", _collectors, fit=Fit.REST),
 )

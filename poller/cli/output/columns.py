@@ -34,6 +34,7 @@ class Column:
     spare: int = 0
     short: Text | None = None  # replaces `text` on a screen
     minimum: int = 0  # cells this column keeps while a spare column can be left out instead
+    style: Text | None = None  # the colour of an item's cell on a screen, in the words of Rich
 
     def on_screen(self, item: Item) -> str:
         """The text for a screen: short, on one line."""
@@ -50,7 +51,7 @@ def column(title: str, key: str, right: bool = False, fit: Fit = Fit.CUT, spare:
     return Column(title, text, right, fit, spare)
 
 
-def moment(title: str, key: str) -> Column:
+def moment(title: str, key: str, spare: int = 0) -> Column:
     """A column for an instant. On a screen, an instant of today has no date."""
 
     def text(item: Item) -> str:
@@ -65,7 +66,7 @@ def moment(title: str, key: str) -> Column:
         text = rfc3339(at)
         return text.partition("T")[2] if day == today else text
 
-    return Column(title, text, fit=Fit.WHOLE, short=short)
+    return Column(title, text, fit=Fit.WHOLE, spare=spare, short=short)
 
 
 def age_column(

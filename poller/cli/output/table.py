@@ -44,10 +44,42 @@ def draw(items: Sequence[Item], columns: Sequence[Column], screen: Console) -> l
     rule = "─" if screen.encoding.startswith("utf") else "-"
     screen.file.write(rule * _total(layout.widths) + "\n")
 
-    for row in rows:
-        screen.file.writelines(f"{line}\n" for line in _lines(row, columns, layout, screen))
+    for item, row in zip(items, rows, strict=True):
+        lines = _lines(row, columns, layout, screen)
+        styles = _styles(item, columns, layout)
+        if styles:
+            _print_styled(lines, styles, screen)
+        else:
+            screen.file.writelines(f"{line}\n" for line in lines)
 
     return [columns[index].title for index in layout.left_out]
+
+
+def _styles(item: Item, columns: Sequence[Column], layout: Layout) -> list[tuple[int, int, str]]:
+    """The coloured cells of a row: begin, end and style of each."""
+    styles = []
+    begin = 0
+    for index, width in layout.widths.items():
+        column = columns[index]
+        style = column.style(item) if column.style else ""
+        if style:
+            styles.append((begin, begin + width, style))
+        begin += width + _GAP
+    return styles
+
+
+def _print_styled(
+    lines: Iterator[str], styles: Sequence[tuple[int, int, str]], screen: Console
+) -> None:
+    """Print the lines of a row, the first one coloured: no cell with a style is wrapped.
+
+    Cells before a coloured one have one character for each cell.
+    """
+    first = Text(next(lines))
+    for begin, end, style in styles:
+        first.stylize(style, begin, end)
+    screen.print(first, soft_wrap=True)
+    screen.file.writelines(f"{line}\n" for line in lines)
 
 
 def fitted(rows: Sequence[Sequence[str]], columns: Sequence[Column], screen: int) -> Layout:

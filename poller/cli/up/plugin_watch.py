@@ -12,6 +12,7 @@ from importlib.metadata import Distribution
 GROUPS = {
     "poller.collectors": "collector",
     "poller.sinks": "sink",
+    "poller.jobs": "job",
     "poller.staleness": "staleness source",
 }
 CHECK_EVERY_S = 1.0

@@ -46,6 +46,14 @@ class Kind(enum.StrEnum):
     CLOCK_MOVED = "clock_moved"
     PRUNE_REFUSED = "prune_refused"
     TRAP_RECEIVED = "trap_received"
+    JOB_ADDED = "job_added"
+    JOB_VANISHED = "job_vanished"
+    JOB_FAILED = "job_failed"
+    JOB_HELD_BACK = "job_held_back"
+    JOB_WENT_OVERDUE = "job_went_overdue"
+    JOB_RECOVERED = "job_recovered"
+    JOB_PAUSED = "job_paused"
+    JOB_RESUMED = "job_resumed"
 
     @property
     def is_bad(self) -> bool:
@@ -68,6 +76,10 @@ _BAD = frozenset(
         Kind.BOARD_REPAIRED,
         Kind.CLOCK_MOVED,
         Kind.PRUNE_REFUSED,
+        Kind.JOB_VANISHED,
+        Kind.JOB_FAILED,
+        Kind.JOB_HELD_BACK,
+        Kind.JOB_WENT_OVERDUE,
     )
 )
 

@@ -53,6 +53,8 @@ class Worker:
     sessions: Sequence[str] = ()  # collectors that hold sessions
     costs: Mapping[str, float] = field(default_factory=dict)  # by collector: cost above 1
     broken: Mapping[str, str] = field(default_factory=dict)  # unusable collectors -> state of each
+    #: Unusable jobs -> their `distribution`, `reason`, `hint` and `state`.
+    broken_jobs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     slots: int = 1  # batches it polls at a time
     spool_waiting: int = 0  # polls with rows on its disk, once for each store they wait for
     spool_dropped: int = 0  # polls with rows that were dropped since the start
@@ -63,6 +65,7 @@ class Worker:
     store_error: str = ""  # the error of a store that keeps it from polling or writing now
     secret_hits: int = 0  # credentials that a batch needed and the worker knew
     secret_misses: int = 0  # credentials that had to be read before a batch was polled
+    pid: int = 0  # of its main process, on its host; 0 of a worker of an earlier release
 
     @property
     def key(self) -> str:

@@ -50,7 +50,8 @@ def own_queues(workers: Iterable[Worker]) -> set[str]:
     """Return the own queues of all these workers."""
     names: set[str] = set()
     for worker in workers:
-        subscribed = subscribed_queues(worker.queues, worker.sessions, worker.name)
+        queues = queue_routing.poll_queues(worker.queues)
+        subscribed = subscribed_queues(queues, worker.sessions, worker.name)
         names.update(queue for queue in subscribed if queue_owner(queue))
     return names
 
@@ -65,8 +66,9 @@ def session_workers(workers: Iterable[Worker]) -> dict[str, tuple[str, ...]]:
     consumers: Counter[str] = Counter()
     holders: dict[str, set[str]] = {}
     for worker in workers:
-        consumers.update(worker.queues)
-        for queue in worker.queues:
+        queues = queue_routing.poll_queues(worker.queues)
+        consumers.update(queues)
+        for queue in queues:
             if _collector(queue) in worker.sessions:
                 holders.setdefault(queue, set()).add(worker.name)
 

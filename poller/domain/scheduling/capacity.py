@@ -20,10 +20,10 @@ SHORTEST_PAUSE_S = 0.05
 
 
 def batch_limits(workers: Iterable[Worker], max_queue: int) -> dict[str, int]:
-    """Return how many batches may wait in each queue that has a worker."""
+    """Return how many batches may wait in each queue of polls that has a worker."""
     slots: dict[str, int] = {}
     for worker in workers:
-        for queue in worker.queues:
+        for queue in queue_routing.poll_queues(worker.queues):
             slots[queue] = slots.get(queue, 0) + worker.slots
 
     limits = {}
@@ -40,7 +40,7 @@ def batch_sizes(workers: Iterable[Worker], batch_size: int) -> dict[str, int]:
     """
     costs: dict[str, float] = {}
     for worker in workers:
-        for queue in worker.queues:
+        for queue in queue_routing.poll_queues(worker.queues):
             collector, _ = queue_routing.parse(queue)
             cost = worker.costs.get(collector, 1.0)
             costs[queue] = max(cost, costs.get(queue, 1.0))

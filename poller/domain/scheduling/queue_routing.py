@@ -16,6 +16,11 @@ def queue_name(collector: str, requires: Mapping[str, str]) -> str:
     return f"{QUEUE_PREFIX}{collector}{tags}"
 
 
+def poll_queues(queues: Iterable[str]) -> list[str]:
+    """Return the queues of polls among those that a worker serves; the others are of jobs."""
+    return [queue for queue in queues if queue.startswith(QUEUE_PREFIX)]
+
+
 def merge_requirements(*levels: Mapping[str, str]) -> dict[str, str]:
     """Return the required tags of site, device and target together; the last level wins."""
     merged: dict[str, str] = {}

@@ -25,13 +25,14 @@ def set_aside(client: Redis, keys: Keys, suffix: str) -> list[str]:
     with store_errors(client):
         queues: Any = client.smembers(keys.queues)
         own: Any = client.smembers(keys.own)
+        of_jobs: Any = client.hkeys(keys.job_queues)
 
     by_queue = {}
     for queue in queues:
         by_queue[keys.due(queue)] = "zset"
         by_queue[keys.urgent(queue)] = "zset"
 
-    for queue in (*queues, *own):
+    for queue in (*queues, *own, *of_jobs):
         by_queue[queue] = "list"
         by_queue[queue + ROUTINE_MARK] = "list"
 

@@ -1,4 +1,4 @@
-"""Why the last pass of `poller.prune` kept rows past their retention, for the overview."""
+"""Why the last run of the job `prune` kept rows past their retention, for the overview."""
 
 from __future__ import annotations
 

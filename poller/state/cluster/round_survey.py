@@ -11,7 +11,8 @@ from poller.domain.batched import batched
 from poller.domain.record.overview import Worker
 from poller.state.board.board_reader import BoardReader
 from poller.state.board.housekeeping import Housekeeping, Kept
-from poller.state.cluster import worker_registry
+from poller.state.cluster import beat_registry, worker_registry
+from poller.state.cluster.beat_registry import BeatInstance
 from poller.state.keys import ROUTINE_MARK
 from poller.state.redis_client import store_errors
 
@@ -25,6 +26,7 @@ class Survey:
     is_empty: bool  # the board is new or was flushed
     workers: Sequence[Worker]  # all entries of the registry
     entry_s: float | None  # when RedBeat's next entry is due; None without entries
+    entries: int  # of RedBeat
     depths: Mapping[str, int]  # batches that wait in each queue that was asked for
     kept: Kept | None  # what the housekeeping did
 
@@ -36,25 +38,38 @@ class Surveyor:
         self._board = board
         self._schedule_key = schedule_key
 
-    def survey(self, own_queues: Sequence[str], housekeeping: Housekeeping | None) -> Survey:
-        """Ask about everything, and store the names of the own queues. Raises StoreError."""
+    def survey(
+        self,
+        own_queues: Sequence[str],
+        housekeeping: Housekeeping | None,
+        beat: BeatInstance | None = None,
+    ) -> Survey:
+        """Ask about everything, and store the names of the own queues. Raises StoreError.
+
+        `beat` is written to the registry of beats.
+        """
         client, keys = self._board.redis, self._board.keys
         pipe = client.pipeline(transaction=False)
         pipe.time()
         pipe.hget(keys.board, "version")
         pipe.hgetall(keys.workers)
-        pipe.zrange(self._schedule_key, 0, 0, withscores=True)
+        # RedBeat ignores an entry whose instant is below zero.
+        pipe.zrangebyscore(self._schedule_key, 0, "+inf", start=0, num=1, withscores=True)
+        pipe.zcard(self._schedule_key)
         for queue in own_queues:
             pipe.llen(queue)
             pipe.llen(queue + ROUTINE_MARK)
         if own_queues:
             pipe.sadd(keys.own, *own_queues)
+        if beat:
+            beat_registry.add_to(pipe, keys, beat)
         if housekeeping:
             housekeeping.add_to(pipe)
 
         sent_mono = time.monotonic()
         with store_errors(client):
-            clock, version, workers, entries, *replies = pipe.execute(raise_on_error=False)
+            replies = pipe.execute(raise_on_error=False)
+            clock, version, workers, entries, entry_count, *replies = replies
             read_mono = time.monotonic()
             lengths = replies[: 2 * len(own_queues)]
             for reply in (clock, version, workers, *lengths):
@@ -70,6 +85,7 @@ class Surveyor:
             is_empty=not (version and version.isdigit()),
             workers=worker_registry.parse_entries(workers),
             entry_s=_entry_s(entries),
+            entries=entry_count if isinstance(entry_count, int) else 0,
             depths=_depths(own_queues, lengths),
             kept=kept,
         )

@@ -8,7 +8,7 @@ exposed: a gap in the graph, not old numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -21,6 +21,8 @@ from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State, Worker
 from poller.presentation import running_workers
 from poller.presentation.health import Level
+from poller.web.api import job_metrics
+from poller.web.api.job_metrics import JobReading
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -43,19 +45,26 @@ _TOTALS = {
 Values = Mapping[str, float] | float
 
 
-def render(overview: Overview | None, level: Level) -> bytes:
-    """Return the response to a scrape. The overview is None while the board cannot be read."""
+def render(
+    overview: Overview | None, level: Level, jobs: Sequence[JobReading] | None = None
+) -> bytes:
+    """Return the response to a scrape. The overview is None while the board cannot be read; the
+    jobs are None while they cannot be.
+    """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(OverviewCollector(overview, level))
+    registry.register(OverviewCollector(overview, level, jobs))
     return generate_latest(registry)
 
 
 class OverviewCollector(Collector):
-    """Exposes one overview and its verdict to the Prometheus client library."""
+    """Exposes one overview, its verdict and the jobs to the Prometheus client library."""
 
-    def __init__(self, overview: Overview | None, level: Level) -> None:
+    def __init__(
+        self, overview: Overview | None, level: Level, jobs: Sequence[JobReading] | None
+    ) -> None:
         self._overview = overview
         self._level = level
+        self._jobs = jobs
 
     def collect(self) -> Iterable[Metric]:
         is_up = self._overview is not None
@@ -65,6 +74,8 @@ class OverviewCollector(Collector):
         yield _gauge("up", "1 when the board could be read.", int(is_up))
         if self._overview is not None:
             yield from _metrics(self._overview)
+            if self._jobs is not None:
+                yield from job_metrics.metrics(self._jobs)
 
 
 def _metrics(overview: Overview) -> Iterator[Metric]:

@@ -4,17 +4,19 @@ are UTC, and the names of numbers end with their unit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from poller.domain.record.overview import LastError, Load, Overview, Point, Worker
-from poller.presentation import event_json, formatting, running_workers
+from poller.presentation import event_json, formatting, job_json, running_workers
 from poller.presentation.health import Health
+from poller.presentation.job_states import ListedJob
 
 SCHEMA = "poller.overview/1"
 
 
-def document(overview: Overview, verdict: Health) -> dict[str, Any]:
-    """Return the document of an overview and the verdict on it."""
+def document(overview: Overview, verdict: Health, jobs: Sequence[ListedJob] = ()) -> dict[str, Any]:
+    """Return the document of an overview, the verdict on it, and the jobs in short."""
     states = {state.value: number for state, number in overview.states.items()}
     return {
         "schema": SCHEMA,
@@ -44,6 +46,7 @@ def document(overview: Overview, verdict: Health) -> dict[str, Any]:
         "errors": [_error(error) for error in overview.errors],
         "events": [event_json.item(event) for event in overview.events],
         "totals": dict(overview.totals),
+        "jobs": job_json.jsonable(job_json.attention(jobs)),
     }
 
 

@@ -15,6 +15,7 @@ from poller.web.assets import Assets
 from poller.web.pages import overview_page, overview_tables
 from poller.web.pages.collectors_page import CollectorsView
 from poller.web.pages.device_page import DeviceView
+from poller.web.pages.jobs_page import JobsView, JobView
 from poller.web.pages.overview_page import OverviewView
 
 
@@ -61,6 +62,8 @@ class PageRenderer:
         self._overview = environment.get_template("overview.html")
         self._device = environment.get_template("device.html")
         self._collectors = environment.get_template("collectors.html")
+        self._jobs = environment.get_template("jobs.html")
+        self._job = environment.get_template("job.html")
         self._error = environment.get_template("error.html")
 
     def overview(self, view: OverviewView, options: DisplayOptions) -> str:
@@ -74,6 +77,14 @@ class PageRenderer:
     def collectors(self, view: CollectorsView, theme: Theme) -> str:
         """Render the collectors page."""
         return self._collectors.render(view=view, theme=theme)
+
+    def jobs(self, view: JobsView, theme: Theme) -> str:
+        """Render the page of all jobs."""
+        return self._jobs.render(view=view, theme=theme)
+
+    def job(self, view: JobView, theme: Theme) -> str:
+        """Render the page of one job."""
+        return self._job.render(view=view, theme=theme)
 
     def error(self, view: ErrorView, root: str, theme: Theme) -> str:
         """Render an error page. `root` is the relative path from its address to the overview."""

@@ -1,8 +1,8 @@
 """A batch that only waits for silent devices lends its share of the worker's concurrency to another
-batch.
+batch, and so does a job.
 
 Lending raises the consumer's prefetch count, so one dead device in each batch delays no other
-batch.
+batch, and a job that runs for an hour delays no poll.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class CapacityLending:
         self._consumer: Any = None
         self._maximum = 0
         self._lent = 0
-        self._applied = 0  # the part of `_lent` that the consumer's prefetch count contains
+        self._jobs = 0  # places that jobs lend
+        self._applied = 0  # the lent places that the consumer's prefetch count contains
         self._lock = threading.Lock()
 
     @property
@@ -57,6 +58,22 @@ class CapacityLending:
             if is_lent:
                 self._give_back()
 
+    @contextmanager
+    def lend_place(self) -> Iterator[None]:
+        """Lend the place of a job while the context lasts. The pool has threads for all jobs that
+        run and wait.
+        """
+        self._add_job(1)
+        try:
+            yield
+        finally:
+            self._add_job(-1)
+
+    def _add_job(self, number: int) -> None:
+        with self._lock:
+            self._jobs += number
+            self._apply_soon()
+
     def _take(self) -> bool:
         with self._lock:
             if self._lent >= self._maximum:
@@ -81,8 +98,9 @@ class CapacityLending:
         with self._lock:
             if self._consumer is None:
                 return
-            difference = self._lent - self._applied
-            self._applied = self._lent
+            total = self._lent + self._jobs
+            difference = total - self._applied
+            self._applied = total
             qos = self._consumer.qos
             if difference > 0:
                 qos.increment_eventually(difference)

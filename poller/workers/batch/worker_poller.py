@@ -38,6 +38,7 @@ class Poller:
         self.credentials = self._parts.credentials
         self.isolation = self._parts.isolation
         self.lending = self._parts.lending
+        self.black_box = self._parts.black_box
 
     def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> list[int]:
         """Poll one batch. Returns the failed targets that stay in flight for the next attempt."""

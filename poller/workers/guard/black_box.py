@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+from poller.domain.jobs import job_queue
 from poller.domain.scheduling import queue_routing
 from poller.observability import logs
 from poller.workers.guard import running_code
@@ -74,6 +75,7 @@ class CrashRecord:
     batches: tuple[RunningBatch, ...]
     fault: str = ""
     releases: Mapping[str, str] = field(default_factory=dict)
+    jobs: tuple[str, ...] = ()  # jobs that were running
 
 
 class BlackBox:
@@ -160,6 +162,12 @@ class BlackBox:
                 del self._queues[number]
                 if slot is not None:
                     self._free.append(slot)
+
+    @contextmanager
+    def record_job(self, name: str) -> Iterator[None]:
+        """Record a running job while the context lasts, in the slot of a batch without targets."""
+        with self.record_batch("", 0, 0, job_queue.QUEUE_PREFIX + name):
+            yield
 
     def _put_batch(self, slot: int, text: str) -> None:
         if self._is_frozen:
@@ -264,9 +272,14 @@ def _parse(page: bytes, fault: str) -> CrashRecord:
     name = page[_NAME_AT:_RELEASES_AT].rstrip(b"\0")
 
     batches: dict[int, RunningBatch] = {}
+    jobs: list[str] = []
     for slot in range(SLOTS):
         batch = _parse_batch(page, slot)
-        if batch is not None:
+        if batch is None:
+            continue
+        if batch.queue.startswith(job_queue.QUEUE_PREFIX):
+            jobs.append(batch.queue.removeprefix(job_queue.QUEUE_PREFIX))
+        else:
             batches[batch.number] = batch
 
     cells = memoryview(page)[:_NAME_AT].cast("q")
@@ -282,6 +295,7 @@ def _parse(page: bytes, fault: str) -> CrashRecord:
         batches=tuple(batches.values()),
         fault=fault,
         releases=_parse_releases(page),
+        jobs=tuple(sorted(set(jobs))),
     )
 
 

@@ -1,7 +1,8 @@
 """The report about a dead worker of this host: which collector's code ran when it died, by name.
 
 The record comes from the dead worker's black box. Only the target whose code ran gets an outcome
-here; the leases bring back all other targets.
+here; the leases bring back all other targets. While a job ran, too, only a fault in the collector's
+own thread is proof against the collector.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from poller import errors, event_publisher
 from poller.bootstrap import Services
@@ -27,6 +29,8 @@ from poller.workers.guard.black_box import CrashRecord, RunningBatch
 log = logs.get(__name__)
 
 CHECK_S = 2.0
+#: The stack of a fault in a job's handler contains this file.
+_HANDLER_FILE = "handler_call.py"
 
 
 class CrashReporter:
@@ -60,11 +64,11 @@ class CrashReporter:
             log.exception("dead_worker_not_explained", worker=record.worker)
 
     def _report(self, record: CrashRecord) -> None:
-        if record.batch is not None:
+        if record.batch is not None and not _may_be_a_jobs_fault(record):
             self._blame(record, record.batch)
         if record.fault:
             log.error("worker_fault", worker=record.worker, trace=record.fault)
-        if record.batches or record.target_id:
+        if record.batches or record.target_id or record.jobs:
             self._emit(self._event(record), record.worker)
 
     def _emit(self, event: Event, worker: str) -> None:
@@ -104,7 +108,9 @@ class CrashReporter:
             counts.append(f"{targets} with {_name(release)}")
         summary = ", ".join(counts)
 
-        data = {"worker": record.worker, "under_way": dict(running)}
+        data = {"worker": record.worker, "under_way": dict(running), "jobs": list(record.jobs)}
+        if _may_be_a_jobs_fault(record):
+            return self._job_event(record, summary, data)
         targets_by_id = inventory_feed.poll_targets(self._services.engine, [record.target_id])
         target = targets_by_id.get(record.target_id)
         if target is None:
@@ -124,6 +130,16 @@ class CrashReporter:
             data={**data, "collector": target.collector},
         )
 
+    def _job_event(self, record: CrashRecord, summary: str, data: dict[str, Any]) -> Event:
+        """Return the event of a worker that died while jobs ran."""
+        word = "job" if len(record.jobs) == 1 else "jobs"
+        text = f"{record.worker} died while {word} {', '.join(record.jobs)} ran"
+        location = running_code.fault_location(record.fault)
+        if location:
+            text = f"{text}, with a fault at {location}"
+        message = f"{text}; polls under way were {summary or 'none'}"
+        return Event(event_publisher.now_ms(), Kind.WORKER_LOST, message, data=data)
+
     def _release(self, record: CrashRecord, collector: str) -> Release:
         """Return the dead worker's release: this worker's may be older, newer or missing."""
         distribution = record.releases.get(collector)
@@ -131,6 +147,11 @@ class CrashReporter:
             own = self._services.registry.distributions
             distribution = own.get(collector, "")
         return Release(collector, distribution)
+
+
+def _may_be_a_jobs_fault(record: CrashRecord) -> bool:
+    """Whether a job may have ended the process: one ran, and no stack shows other code."""
+    return bool(record.jobs) and (not record.fault or _HANDLER_FILE in record.fault)
 
 
 def _name(release: Release) -> str:

@@ -5,12 +5,15 @@ The period is `worker_registry.HEARTBEAT_S`; every time that depends on it is de
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
+from celery.concurrency import solo
 from celery.utils.time import rate
 
 from poller import errors
@@ -20,6 +23,7 @@ from poller.observability import logs
 from poller.state.cluster import worker_registry
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard.crash_report import CrashReporter
+from poller.workers.jobs.job_runner import JobRunner
 from poller.workers.process import process_limits
 from poller.workers.process.prefork_children import (
     PreforkChildren,
@@ -33,6 +37,9 @@ log = logs.get(__name__)
 #: The time limit for the last heartbeat before the worker leaves the registry.
 STOP_S = 3.0
 POLL_TASK = "poller.poll"
+#: Unusable jobs that a heartbeat names, and characters of each reason.
+MOST_BROKEN = 20
+LONGEST_REASON = 500
 
 
 class Heartbeat:
@@ -42,11 +49,13 @@ class Heartbeat:
         self,
         services: Services,
         poller: Poller,
+        jobs: JobRunner,
         tags: dict[str, str],
         children: PreforkChildren | None = None,
     ) -> None:
         self._services = services
         self._poller = poller
+        self._jobs = jobs
         self._tags = tags
         self._children = children
         self._instance = secrets.token_hex(3)
@@ -80,6 +89,8 @@ class Heartbeat:
         self._tasks = consumer.app.tasks
         self._poller.lending.attach(consumer)
         self._subscriptions.attach(consumer)
+        if not isinstance(consumer.pool, solo.TaskPool):  # its job runs in the thread of the hub
+            self._jobs.slots.attach(self._subscriptions.pause_jobs)
         self._changed.set()
 
         if self._thread is None:
@@ -111,7 +122,7 @@ class Heartbeat:
 
     def counts(self) -> ProcessCounts:
         """Return the counts of all processes of this worker."""
-        counts = process_counts(self._poller)
+        counts = process_counts(self._poller, self._jobs)
         if self._children is not None:
             counts += self._children.total()
         return counts
@@ -164,6 +175,7 @@ class Heartbeat:
             sessions=registry.keeping_sessions,
             costs=registry.costs,
             broken={broken.name: broken.state for broken in registry.broken},
+            broken_jobs=self._broken_jobs,
             slots=self._slots,
             spool_waiting=counts.spool_waiting,
             spool_dropped=counts.spool_dropped,
@@ -174,7 +186,22 @@ class Heartbeat:
             lent=min(self._poller.lending.lent, counts.in_flight),
             rate_limit=self._rate_limit(),
             store_error=self._poller.store_error,
+            pid=os.getpid(),
         )
+
+    @cached_property
+    def _broken_jobs(self) -> dict[str, dict[str, str]]:
+        """The jobs that cannot be used here, and why: no other process can tell."""
+        redact = self._services.redactor.text
+        return {
+            broken.name: {
+                "distribution": broken.distribution,
+                "reason": redact(broken.reason)[:LONGEST_REASON],
+                "hint": redact(broken.hint)[:LONGEST_REASON],
+                "state": str(broken.state),
+            }
+            for broken in self._services.jobs.broken[:MOST_BROKEN]
+        }
 
     def _rate_limit(self) -> str:
         """The limit that `celery control rate_limit` set for polls; "" without one."""

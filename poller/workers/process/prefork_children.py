@@ -19,6 +19,7 @@ from poller.workers.process import process_limits
 
 if TYPE_CHECKING:
     from poller.workers.batch.worker_poller import Poller
+    from poller.workers.jobs.job_runner import JobRunner
 
 REPORT_S = 0.25
 _CELL_BYTES = 8
@@ -28,8 +29,8 @@ class Phase(enum.IntEnum):
     """The phase of the worker, which its children follow."""
 
     POLLING = 0
-    STOPPING = 1  # finish running batches without retries
-    DRAINED = 2  # cut off running batches
+    STOPPING = 1  # finish running batches without retries, and running jobs
+    DRAINED = 2  # cut off running batches, cancel running jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class ProcessCounts:
 
     polls: int = 0
     in_flight: int = 0
+    jobs: int = 0  # that run
     rss_bytes: int = 0
     spool_waiting: int = 0
     spool_dropped: int = 0
@@ -48,6 +50,7 @@ class ProcessCounts:
         return ProcessCounts(
             polls=self.polls + other.polls,
             in_flight=self.in_flight + other.in_flight,
+            jobs=self.jobs + other.jobs,
             rss_bytes=self.rss_bytes + other.rss_bytes,
             spool_waiting=self.spool_waiting + other.spool_waiting,
             spool_dropped=self.spool_dropped + other.spool_dropped,
@@ -59,11 +62,12 @@ class ProcessCounts:
 _ROW_CELLS = len(fields(ProcessCounts))
 
 
-def process_counts(poller: Poller) -> ProcessCounts:
+def process_counts(poller: Poller, jobs: JobRunner) -> ProcessCounts:
     """Return the counts of this process."""
     return ProcessCounts(
         polls=poller.polls,
         in_flight=poller.in_flight,
+        jobs=jobs.running,
         rss_bytes=_rss_bytes(),
         spool_waiting=poller.writers.waiting,
         spool_dropped=poller.writers.dropped,
@@ -109,6 +113,7 @@ class PreforkChildren:
         values = (
             inherited.polls + counts.polls,
             counts.in_flight,
+            counts.jobs,
             counts.rss_bytes,
             counts.spool_waiting,
             inherited.spool_dropped + counts.spool_dropped,
@@ -119,19 +124,21 @@ class PreforkChildren:
         for offset, value in enumerate(values):
             self._cells[first + offset] = value
 
-    def follow_worker(self, poller: Poller) -> None:
+    def follow_worker(self, poller: Poller, jobs: JobRunner) -> None:
         """In a child's thread, for ever: report its counts and follow the worker's phase."""
         row = getattr(current_process(), "index", 0) % self._max_children
         inherited = self.read(row)
         followed = Phase.POLLING
         garbage = process_limits.FailureGarbage()
         while True:
-            self.write(row, process_counts(poller), inherited)
+            self.write(row, process_counts(poller, jobs), inherited)
             phase = self.phase
             if phase is not followed:
                 followed = phase
                 poller.stop_retrying()
+                jobs.stop()
                 if phase is Phase.DRAINED:
+                    jobs.drain()
                     poller.drain()
             garbage.collect_if_due()
             time.sleep(REPORT_S)

@@ -15,6 +15,7 @@ from kombu.utils import json as kombu_json
 
 from poller import bootstrap, errors, event_publisher
 from poller.domain.failures.outcome import clean
+from poller.domain.jobs import run_message
 from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
 from poller.observability.report_quota import Quota
@@ -94,15 +95,28 @@ def _body_problem(message: dict[str, Any], properties: dict[str, Any]) -> str:
         return "its body cannot be read"
     if not isinstance(parts, list) or [type(part) for part in parts] != [list, dict, dict]:
         return "its body is not arguments, keywords and options"
-    if message["headers"]["task"] == "poller.poll" and not _is_batch(parts[0]):
+    return _argument_problem(message["headers"]["task"], parts[0])
+
+
+def _argument_problem(task: str, arguments: list[Any]) -> str:
+    if task == "poller.poll" and not _is_batch(arguments):
         return "it is a poll without token and targets"
-    return ""
+    if task == "poller.plan_jobs" and not _is_list_of_names(arguments):
+        return "it is a planning without names of jobs"
+    return run_message.fault(arguments) if task == "poller.run_job" else ""
 
 
 def _is_batch(arguments: list[Any]) -> bool:
     """Whether a poll has a token, target ids and perhaps its attempt."""
     kinds = [type(argument) for argument in arguments]
     return kinds in ([str, list], [str, list, int])
+
+
+def _is_list_of_names(arguments: list[Any]) -> bool:
+    """Whether a planning has one list of names."""
+    if len(arguments) != 1 or not isinstance(arguments[0], list):
+        return False
+    return all(isinstance(name, str) for name in arguments[0])
 
 
 class Refusals:

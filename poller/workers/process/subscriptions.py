@@ -1,4 +1,5 @@
-"""The queues that this worker serves: those on the board that fit its collectors and tags.
+"""The queues that this worker serves: those on the board that fit its collectors and tags, and
+those of its installed jobs.
 
 A notification on Redis causes a refresh; a periodic refresh makes up for lost notifications.
 """
@@ -11,6 +12,7 @@ from typing import Any
 
 from poller import errors, wakeups
 from poller.bootstrap import Services
+from poller.domain.jobs import job_queue
 from poller.domain.scheduling import affinity, queue_routing
 from poller.observability import logs
 
@@ -32,6 +34,10 @@ class Subscriptions:
         self._services = services
         self._tags = tags
         self._changed = changed
+
+        takes_jobs = services.settings.worker_jobs > 0
+        self._job_queues = frozenset(services.jobs.by_queue() if takes_jobs else ())
+        self._is_pausing_jobs = False
 
         self._consumer: Any = None
         self._fitting: frozenset[str] = frozenset()
@@ -63,8 +69,17 @@ class Subscriptions:
 
     @property
     def served(self) -> list[str]:
-        """The queues that batches are taken from now."""
-        return sorted(self._served or ())
+        """The queues that batches and jobs are taken from now; also those of jobs that are paused
+        because no job slot is free.
+        """
+        return [] if self._served is None else sorted(self._served | self._job_queues)
+
+    def pause_jobs(self, is_pausing: bool) -> None:
+        """Leave the queues of jobs, or take them up again. From any thread."""
+        self._is_pausing_jobs = is_pausing
+        consumer = self._consumer
+        if consumer is not None and not self._stopping.is_set():
+            consumer.hub.call_soon(self._subscribe, consumer)
 
     def _on_wakeup(self, _: str) -> None:
         self._refresh_requested.set()
@@ -108,19 +123,37 @@ class Subscriptions:
         fitting = self._fitting
         sessions = self._services.registry.keeping_sessions
         queues = affinity.subscribed_queues(fitting, sessions, consumer.hostname)
-        consumed = subscribed_queues(consumer.app)
+        if not self._is_pausing_jobs:
+            queues |= self._job_queues
+        consumed = subscribed_queues(consumer.app) | subscribed_job_queues(consumer.app)
         for queue in sorted(consumed - queues):
             consumer.cancel_task_queue(queue)
-            log.info("queue_left", queue=queue)
+            self._log_change("queue_left", queue)
         for queue in sorted(queues):
             if queue not in consumed:
-                log.info("queue_taken_up", queue=queue)
+                self._log_change("queue_taken_up", queue)
             consumer.add_task_queue(queue)
-        self._served = fitting
-        self._changed.set()
+        if self._served != fitting:
+            # Not when job queues are left for a while: a change wakes the leader and its work.
+            self._served = fitting
+            self._changed.set()
+
+    def _log_change(self, event: str, queue: str) -> None:
+        # The queues of jobs are left and taken up again in every burst of jobs.
+        write = log.debug if queue in self._job_queues else log.info
+        write(event, queue=queue)
 
 
 def subscribed_queues(celery: Any) -> set[str]:
     """Return the poll queues that the consumer of a Celery app is subscribed to."""
+    return _subscribed(celery, queue_routing.QUEUE_PREFIX)
+
+
+def subscribed_job_queues(celery: Any) -> set[str]:
+    """Return the job queues that the consumer of a Celery app is subscribed to."""
+    return _subscribed(celery, job_queue.QUEUE_PREFIX)
+
+
+def _subscribed(celery: Any, prefix: str) -> set[str]:
     names = list(celery.amqp.queues.consume_from)
-    return {name for name in names if name.startswith(queue_routing.QUEUE_PREFIX)}
+    return {name for name in names if name.startswith(prefix)}

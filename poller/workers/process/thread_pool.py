@@ -12,6 +12,7 @@ from celery.concurrency import thread
 from celery.worker import state
 
 from poller import bootstrap
+from poller.workers.jobs import job_planner
 from poller.workers.process import process_limits
 
 #: Threads for each slot of the worker. The others serve batches that run on capacity which batches
@@ -23,14 +24,16 @@ class TaskPool(thread.TaskPool):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
 
-        batch_size = bootstrap.services().settings.batch_size
+        settings = bootstrap.services().settings
+        batch_size = settings.batch_size
         file_limit = process_limits.raise_file_limit()
         allowed = process_limits.spare_batches(self.limit, batch_size, file_limit)
         lent = self.limit * (THREADS_PER_SLOT - 1)
         self.spare = min(lent, allowed)
 
         # The executor starts its threads on demand.
-        self.executor = ThreadPoolExecutor(max_workers=self.limit + self.spare)
+        threads = self.limit + self.spare + _job_threads(settings.worker_jobs, self.limit)
+        self.executor = ThreadPoolExecutor(max_workers=threads)
 
     def on_stop(self) -> None:
         """Have the running batches end: the base class waits for them."""
@@ -51,3 +54,8 @@ class TaskPool(thread.TaskPool):  # type: ignore[misc]
 
         `worker_process.stop` cuts its batch off instead.
         """
+
+
+def _job_threads(slots: int, places: int) -> int:
+    """Threads for jobs that lend their place: those that run, plan, or wait for a job slot."""
+    return slots + places + job_planner.MOST_PLANNERS

@@ -1,8 +1,8 @@
-"""The worker in this process: its poller, its heartbeat, and its orderly end.
+"""The worker in this process: its poller, its jobs, its heartbeat, and its orderly end.
 
 Celery's signals (`lifecycle`), the consumer, the pool and the tasks call it. The end has three
-steps: `stop` (no new batches, running ones are cut off later), `leave` (hand back queued batches),
-`close` (results to disk).
+steps: `stop` (no new batches and jobs, running ones are cut off later), `leave` (hand back queued
+batches), `close` (results to disk).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from poller.domain.scheduling import queue_routing
 from poller.observability import logs
 from poller.sinks import registry
 from poller.workers.batch.worker_poller import Poller
+from poller.workers.jobs.job_runner import JobRunner
 from poller.workers.process import handback, process_limits
 from poller.workers.process.heartbeat import Heartbeat
 from poller.workers.process.prefork_children import Phase, PreforkChildren
@@ -38,6 +39,8 @@ LEAVE_S = 3.0
 #: The time for batches that were cut off, before the process is ended without them. A call to a
 #: silent Redis ends within it, and with the usual `worker_drain_s` it makes less than ten seconds.
 FORCE_S = 4.0
+#: The time to give back attempts of handlers that end with the process.
+HAND_BACK_S = 1.0
 
 
 @dataclass(slots=True)
@@ -70,11 +73,22 @@ def poller(hostname: str) -> Poller:
 
 
 @lru_cache(maxsize=1)
+def jobs(hostname: str) -> JobRunner:
+    """Return the jobs of this process."""
+    from poller.tasks import job  # the task needs this module
+
+    parts = poller(hostname)
+    return JobRunner(
+        bootstrap.services(), hostname, parts.lending, job.send_runs, parts.black_box.record_job
+    )
+
+
+@lru_cache(maxsize=1)
 def heartbeat(hostname: str) -> Heartbeat:
     """Return the heartbeat of this worker. A prefork child has none."""
     services = bootstrap.services()
     tags = queue_routing.parse_tags(services.settings.worker_tags)
-    return Heartbeat(services, poller(hostname), tags, state.children)
+    return Heartbeat(services, poller(hostname), jobs(hostname), tags, state.children)
 
 
 def become_child(hostname: str, children: PreforkChildren) -> None:
@@ -83,16 +97,20 @@ def become_child(hostname: str, children: PreforkChildren) -> None:
     state.inherited = (bootstrap.services(), heartbeat(hostname))
     bootstrap.services.cache_clear()
     poller.cache_clear()
+    jobs.cache_clear()
 
     level = int(os.environ.get("CELERY_LOG_LEVEL") or 0)
     application.configure_logs(level or None)  # with the redactor of this process
     threading.Thread(
-        target=children.follow_worker, args=(poller(hostname),), name="report", daemon=True
+        target=children.follow_worker,
+        args=(poller(hostname), jobs(hostname)),
+        name="report",
+        daemon=True,
     ).start()
 
 
 def stop(hostname: str, within_s: float) -> None:
-    """Take no new batches, retry nothing, and cut off running batches after `within_s`.
+    """Take no new batches and jobs, retry nothing, and cut off running ones after `within_s`.
 
     Only the first call has an effect.
     """
@@ -103,6 +121,7 @@ def stop(hostname: str, within_s: float) -> None:
     state.stopping_heartbeat = threading.Thread(target=heartbeat(hostname).stop, daemon=True)
     state.stopping_heartbeat.start()
     poller(hostname).stop_retrying()
+    jobs(hostname).stop()
     if state.children:
         state.children.set_phase(Phase.STOPPING)
     run_later(within_s, _cut_off, hostname)
@@ -113,29 +132,33 @@ def stop(hostname: str, within_s: float) -> None:
 def _cut_off(hostname: str) -> None:
     if state.children:
         state.children.set_phase(Phase.DRAINED)
+    jobs(hostname).drain()
     poller(hostname).drain()
 
 
 def _end_by_force(hostname: str) -> None:
-    """End the process although a thread holds on to its batch, or Celery waits for its broker.
+    """End the process although a thread holds on to its batch or job, or Celery waits for its
+    broker.
 
-    The leases bring the targets of the batch back.
+    The leases bring the targets of the batch back; the attempt of the job is given back.
     """
-    batches = heartbeat(hostname).counts().in_flight
-    if not batches:
+    hand_back_jobs(hostname)
+    counts = heartbeat(hostname).counts()
+    if not counts.in_flight and not counts.jobs:
         log.warning("worker_left_silent_broker", seconds=FORCE_S)
         os._exit(0)
-    log.error("worker_did_not_stop", batches=batches, seconds=FORCE_S)
+    log.error("worker_did_not_stop", batches=counts.in_flight, jobs=counts.jobs, seconds=FORCE_S)
     with suppress(OSError, ValueError, AttributeError, RuntimeError):
         faulthandler.dump_traceback()  # files, lines and functions of each thread
     os._exit(1)
 
 
 def wait_for_batches(hostname: str, within_s: float) -> None:
-    """Wait until no batch runs in any process of this worker."""
+    """Wait until no batch and no job runs in any process of this worker."""
     until_mono = time.monotonic() + within_s
     while time.monotonic() < until_mono:
-        if not heartbeat(hostname).counts().in_flight:
+        counts = heartbeat(hostname).counts()
+        if not counts.in_flight and not counts.jobs:
             return
         time.sleep(0.05)
 
@@ -156,7 +179,17 @@ def leave(hostname: str) -> None:
         handback.hand_back_queued(bootstrap.services(), poller(hostname), queues)
     finally:
         cut_off_mono = state.cut_off_mono or 0.0
-        close(hostname, cut_off_mono - time.monotonic())
+        try:
+            close(hostname, cut_off_mono - time.monotonic())
+        finally:
+            if state.owns_process:
+                hand_back_jobs(hostname)
+
+
+def hand_back_jobs(hostname: str) -> None:
+    """Give back the attempts of jobs that still run: for a process that ends. Never raises."""
+    if jobs.cache_info().currsize:
+        jobs(hostname).hand_back_unended(HAND_BACK_S)
 
 
 def close(hostname: str, within_s: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
 from poller.beat import leadership
 from poller.beat.leadership import STUCK_AFTER_S, Leader
@@ -25,6 +26,9 @@ class FakeLock:
 
     def take(self) -> tuple[int, bool]:
         return 1, True
+
+    def stand_by(self, now_ms: int) -> None:
+        """Accepted."""
 
     def renew(self) -> bool:
         self.renewals += 1
@@ -145,3 +149,16 @@ def test_the_lead_lasts_from_the_request_not_from_the_answer(
     assert leader.leads
     clock.now = requested + LOCK_S
     assert not leader.leads
+
+
+def test_a_standby_says_once_that_it_stands_by(clock: Clock, lock: FakeLock) -> None:
+    """Again only after it led."""
+    standby = Leader(lock, 1.0)  # type: ignore[arg-type]
+    with capture_logs() as lines:
+        for _ in range(3):
+            standby.stand_by(1)
+    assert [line["event"] for line in lines] == ["standing_by"]
+    standby.try_to_lead()
+    with capture_logs() as lines:
+        standby.stand_by(2)
+    assert [(line["log_level"], line["event"]) for line in lines] == [("info", "standing_by")]

@@ -55,6 +55,15 @@ def test_leadership_must_survive_one_lost_renewal(monkeypatch: pytest.MonkeyPatc
         settings.load()
 
 
+@pytest.mark.parametrize("name", ["beat one", "beat\n1", "b" * 101])
+def test_an_instance_id_fits_into_a_line(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("POLLER_INSTANCE_ID", "beat-1.example:a")
+    assert settings.load().instance_id == "beat-1.example:a"
+    monkeypatch.setenv("POLLER_INSTANCE_ID", name)
+    with pytest.raises(errors.InvalidSetting, match="instance_id"):
+        settings.load()
+
+
 def test_the_wait_for_a_slow_database_ends_before_the_lease(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

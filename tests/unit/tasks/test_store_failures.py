@@ -11,9 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from poller import bootstrap, errors
-from poller.db import database_clock
+from poller.tasks import job as job_module
 from poller.tasks import poll as poll_module
-from poller.tasks import prune as prune_module
 from poller.tasks import store_failures
 
 AWAY = errors.StoreUnavailable("cannot use the database", "connection refused")
@@ -38,11 +37,10 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Board:
         raise AWAY
 
     made = Board()
-    settings = SimpleNamespace(runs_days=1, runs_failed_days=1, readings_days=1, events_days=1)
-    services = SimpleNamespace(board=made, engine=None, settings=settings)
+    services = SimpleNamespace(board=made)
     monkeypatch.setattr(bootstrap, "services", lambda: services)
     monkeypatch.setattr(poll_module, "_poller", lambda _: SimpleNamespace(poll=fail))
-    monkeypatch.setattr(database_clock, "now_ms", fail)
+    monkeypatch.setattr(job_module, "_runner", lambda _: SimpleNamespace(plan=fail, run=fail))
     monkeypatch.setattr(store_failures, "_failures", store_failures.StoreFailures())
     return made
 
@@ -70,14 +68,18 @@ def test_a_count_that_redis_does_not_take_is_added_to_the_next(board: Board) -> 
     assert board.counted == {"store_failures": 2}
 
 
-def test_pruning_without_a_database_is_one_line(
+def test_a_job_without_a_database_is_one_line(
     board: Board, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next run prunes."""
+    """The leader fires it again."""
     with capture_logs() as lines:
-        prune_module.prune.apply()
+        job_module.plan_jobs.apply(args=(["prune"],))
+        job_module.run_job.apply(args=("prune", "global", "global", [1_000], 1_000, "schedule"))
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
-    assert [(line["event"], line["task"]) for line in lines] == [("task_postponed", "poller.prune")]
+    assert [(line["event"], line["task"]) for line in lines] == [
+        ("task_postponed", "poller.plan_jobs"),
+        ("task_postponed", "poller.run_job"),
+    ]
 
 
 def test_a_bug_in_a_task_keeps_its_traceback(

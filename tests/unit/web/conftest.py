@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,7 @@ def create_client() -> CreateClient:
         overview: Overview | Callable[[], Overview],
         stores: Stores = ALL_STORES_ANSWER,
         links: Mapping[str, str] | None = None,
+        **queries: Any,
     ) -> web_clients.TestClient:
         def read_overview() -> Overview:
             return overview() if callable(overview) else overview
@@ -38,6 +40,7 @@ def create_client() -> CreateClient:
             overview=read_overview,
             stores=lambda _overview, error: dataclasses.replace(stores, redis_error=error),
             links=links or {},
+            **queries,
         )
 
     return create

@@ -10,6 +10,7 @@ from celery.signals import worker_init, worker_process_init
 from structlog.testing import capture_logs
 
 from poller import bootstrap, errors
+from poller.plugins import Broken
 from poller.workers import lifecycle
 from poller.workers.process import database_wait, worker_process
 from poller.workers.process.worker_process import ProcessState
@@ -90,3 +91,22 @@ def test_a_database_without_tables_is_not_waited_for(monkeypatch: pytest.MonkeyP
     )
     with pytest.raises(errors.SchemaMismatch):
         database_wait.wait_for_database(SimpleNamespace())  # type: ignore[arg-type]
+
+
+def test_plugins_that_cannot_be_used_are_logged_by_name() -> None:
+    """Collectors and jobs alike, with the package and the reason."""
+    collectors = SimpleNamespace(
+        broken=(Broken("olt", "acme-olt 1.0", "ImportError: x"),), deprecated={}
+    )
+    jobs = SimpleNamespace(
+        broken=(Broken("nightly", "acme-jobs 1.0", "SystemExit"),), deprecated={"tidy": "ends"}
+    )
+    services = SimpleNamespace(registry=collectors, jobs=jobs)
+    with capture_logs() as lines:
+        lifecycle._log_plugin_problems(services)  # type: ignore[arg-type]
+    assert [(line["event"], line["name"]) for line in lines] == [
+        ("collector_unusable", "olt"),
+        ("job_unusable", "nightly"),
+        ("job_deprecated", "tidy"),
+    ]
+    assert (lines[1]["distribution"], lines[1]["reason"]) == ("acme-jobs 1.0", "SystemExit")

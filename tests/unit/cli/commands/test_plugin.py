@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from poller import plugins
 from poller.cli import main
 
 
@@ -46,6 +48,45 @@ def test_a_package_is_written_and_the_next_command_printed(
         "acme-olt2": "poller_acme_olt2:AcmeOlt2"
     }
     assert "{{" not in "".join(path.read_text() for path in here.rglob("*") if path.is_file())
+
+
+def test_a_package_with_a_job_is_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--job: the package has six files and an entry point of jobs."""
+    code, out, _ = run(capsys, "site-report", "--job", "--json")
+    said = json.loads(out)
+    assert (code, said["kind"]) == (0, "job")
+    assert "poller_site_report/job.py" in said["files"]
+    project = tomllib.loads((here / "site-report" / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"] == {"poller.jobs": {"site-report": "poller_site_report:run"}}
+    assert project["description"] == "A job for poller: site-report"
+    for path in here.rglob("*.py"):
+        compile(path.read_text(), str(path), "exec")
+
+
+def test_the_name_of_an_installed_job_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A collector may have the name of a job."""
+    point = EntryPoint("snmp", "acme:run", "poller.jobs")
+    monkeypatch.setattr(
+        plugins, "points", lambda group: ([point] if group == "poller.jobs" else [], [])
+    )
+    code, _, err = run(capsys, "snmp", "--job")
+    assert code == 2
+    assert 'there is a job named "snmp" already' in err
+    assert "poller jobs" in err
+    assert run(capsys, "snmp")[0] == 0
+
+
+def test_a_bad_name_of_a_job_is_refused_with_a_good_one(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hint is the whole command."""
+    code, _, err = run(capsys, "My Job", "--job")
+    assert code == 2
+    assert '"My Job" cannot be the name of a job' in err
+    assert "try: poller plugin new my-job --job\n" in err
+    assert list(here.iterdir()) == []
 
 
 def test_another_folder_may_be_given(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,6 +64,47 @@ def test_a_terminal_gets_a_table_and_no_foreign_escape_codes(
     assert "\x1b[31m" not in out
 
 
+def test_a_state_has_its_colour_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cell of the state, not its neighbours; NO_COLOR and pipes get plain text."""
+    state = Column("STATE", lambda item: item["state"], style=lambda item: item["style"])
+    columns = (column("NAME", "name"), state, column("LAST", "last"))
+    items = [
+        {"name": "prune", "state": "ok", "style": "", "last": "a"},
+        {"name": "sweep", "state": "failing", "style": "red", "last": "b"},
+    ]
+    render.listing("s/1", items, columns, as_json=False)
+    assert "\x1b" not in capsys.readouterr().out
+
+    terminal(monkeypatch, "stdout")
+    monkeypatch.setenv("COLUMNS", "80")
+    render.listing("s/1", items, columns, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2] == "prune  ok       a"
+    assert lines[-1] == "sweep  \x1b[31mfailing\x1b[0m  b"
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    render.listing("s/1", items, columns, as_json=False)
+    assert capsys.readouterr().out.splitlines()[-1] == "sweep  failing  b"
+
+
+def test_a_message_below_its_row_has_no_colour_of_a_cell(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The colour of a cell ends with the line of its row."""
+    state = Column("STATE", lambda item: item["state"], fit=Fit.WHOLE, style=lambda _: "red")
+    columns = (column("NAME", "name", fit=Fit.WHOLE), state, column("ERROR", "error", fit=Fit.REST))
+    item = {"name": "sweep", "state": "failing", "error": "timeout: " + "x" * 40}
+    terminal(monkeypatch, "stdout")
+    monkeypatch.setenv("COLUMNS", "30")
+    render.listing("s/1", [item], columns, as_json=False)
+    row, below = capsys.readouterr().out.splitlines()[-2:]
+    assert row == "sweep  \x1b[31mfailing\x1b[0m"
+    assert below.startswith("  timeout: x")
+    assert "\x1b" not in below
+
+
 def test_accessible_output_has_no_table(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

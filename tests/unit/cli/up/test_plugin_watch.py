@@ -12,13 +12,15 @@ from poller.cli.up import plugin_watch
 from poller.cli.up.plugin_watch import QUIET_S, PluginWatch
 
 
-def put(directory: Path, version: str = "1.0", name: str = "olt") -> Path:
+def put(
+    directory: Path, version: str = "1.0", name: str = "olt", group: str = "poller.collectors"
+) -> Path:
     about = directory / f"acme_{name}-{version}.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: {version}\n"
     )
-    (about / "entry_points.txt").write_text(f"[poller.collectors]\n{name} = acme_{name}:Olt\n")
+    (about / "entry_points.txt").write_text(f"[{group}]\n{name} = acme_{name}:Olt\n")
     touch(directory)
     return about
 
@@ -46,6 +48,14 @@ def test_a_new_plugin_is_reported_once_after_a_quiet_second(place: Path) -> None
     assert watch.changes(10) == "", "pip may still be at work"
     assert watch.changes(10 + QUIET_S) == "installed: collector olt (acme-olt 1.0)"
     assert watch.changes(20) == watch.changes(30) == ""
+
+
+def test_a_new_job_is_reported(place: Path) -> None:
+    """Workers load jobs when they start, as they load collectors."""
+    watch = PluginWatch()
+    put(place, name="nightly", group="poller.jobs")
+    watch.changes(0)
+    assert watch.changes(5) == "installed: job nightly (acme-nightly 1.0)"
 
 
 def test_an_upgrade_and_a_removal_are_reported(place: Path) -> None:

@@ -108,4 +108,10 @@ def test_kinds_are_in_the_past_tense() -> None:
         "quarantined",
         "released",
         "received",
+        "added",
+        "vanished",
+        "overdue",
+        "back",
+        "paused",
+        "resumed",
     }

@@ -60,6 +60,13 @@ def test_own_queues_differ_from_shared_ones() -> None:
     }
 
 
+def test_a_queue_of_jobs_has_no_home() -> None:
+    """Its name is no collector, whatever collectors keep sessions."""
+    workers = [worker(name, ("job.acme",), ("job.acme", "acme")) for name in ("a", "b")]
+    assert affinity.own_queues(workers) == set()
+    assert affinity.session_workers(workers) == {}
+
+
 def test_a_queue_has_homes_if_it_has_sessions_and_more_than_one_worker() -> None:
     both = ("poll.routeros", "poll.snmp")
     assert affinity.session_workers([worker("w1", both)]) == {}

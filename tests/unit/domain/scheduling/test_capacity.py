@@ -20,6 +20,14 @@ def test_a_queue_has_room_for_what_its_workers_take_up_soon() -> None:
     assert capacity.batch_limits([], 256) == {}
 
 
+def test_queues_of_jobs_are_not_for_batches() -> None:
+    """A worker lists both in its heartbeat; the leader dispatches batches to those of polls."""
+    serving = worker("a", 4, "poll.snmp", "job.acme")
+    assert capacity.batch_limits([serving], 1000) == {"poll.snmp": 8}
+    dear = Worker("a", 0, 0, 0, 0, 0, queues=("job.acme",), costs={"job.acme": 9.0})
+    assert capacity.batch_sizes([dear], 64) == {}
+
+
 def test_a_worker_without_slots_gets_one_batch() -> None:
     """An older version or another pool reports 0 slots."""
     assert capacity.batch_limits([worker("a", 0, "poll.snmp")], 256) == {"poll.snmp": 1}

@@ -32,7 +32,7 @@ class BusyServer:
         assert not raise_on_error
         time.sleep(BUSY_S)
         self.read_mono = time.monotonic()
-        return [(SERVER_MS // 1000, 0), "1", {}, []]
+        return [(SERVER_MS // 1000, 0), "1", {}, [], 0]
 
 
 def test_the_clock_of_the_leader_is_never_ahead() -> None:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import web_overviews as fleet
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from poller import errors
+from poller.domain.jobs.job_health import JobState
+from poller.domain.jobs.run_totals import EDGES_S, RunOutcome, RunTotals
 from poller.domain.record.overview import Overview
 from poller.presentation.health import Level
 from poller.web.api import metrics, snapshot
+from poller.web.api.job_metrics import JobReading
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
@@ -28,13 +35,37 @@ def exposed(text: str) -> dict[str, tuple[str, set[str]]]:
     }
 
 
-def values(overview: Overview) -> dict[tuple[str, ...], float]:
-    text = metrics.render(overview, Level.OK).decode()
+def values(
+    overview: Overview, jobs: Sequence[JobReading] | None = None
+) -> dict[tuple[str, ...], float]:
+    text = metrics.render(overview, Level.OK, jobs).decode()
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+def reading(name: str = "nightly", **values: Any) -> JobReading:
+    """A job that waits for its first run."""
+    waiting: dict[str, Any] = {
+        "state": JobState.WAITING,
+        "last_success_age_s": None,
+        "running": 0,
+        "past_lease": 0,
+        "totals": RunTotals(),
+    }
+    return JobReading(name, **{**waiting, **values})
+
+
+def ran() -> RunTotals:
+    return RunTotals(
+        outcomes=Counter({RunOutcome.SUCCESS: 3, RunOutcome.STALE: 2}),
+        buckets=Counter({0: 1, 3: 1, len(EDGES_S): 1}),
+        duration_ms=7_203_050,
+        starts=3,
+        lateness_ms=1500,
+    )
 
 
 def test_the_documented_metrics_are_the_exposed_ones() -> None:
@@ -44,7 +75,18 @@ def test_the_documented_metrics_are_the_exposed_ones() -> None:
         for name, kind, labels in ROW.findall(DOCUMENT.read_text())
     }
     overview = dataclasses.replace(fleet.FAILING, loads=(fleet.load("poll.acme", workers=0),))
-    assert exposed(metrics.render(overview, Level.OK).decode()) == documented
+    jobs = [reading(totals=ran(), last_success_age_s=5.0)]
+    assert exposed(metrics.render(overview, Level.OK, jobs).decode()) == documented
+
+
+def test_the_alerts_name_documented_metrics() -> None:
+    """A rule about a metric that does not exist would never fire."""
+    text = DOCUMENT.read_text()
+    rules = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
+    expressions = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    named = {name for each in expressions for name in re.findall(r"poller_\w+", each)}
+    assert len(expressions) > 10
+    assert named <= {name for name, _, _ in ROW.findall(text)}
 
 
 def test_the_lateness_is_a_summary() -> None:
@@ -140,3 +182,51 @@ def test_labels_are_escaped() -> None:
     hostile = fleet.worker(1, name=nasty)
     sample = values(dataclasses.replace(fleet.HEALTHY, workers=(hostile,)))
     assert sample["poller_worker_in_flight", nasty] == 125
+
+
+def test_the_runs_of_a_job_are_counted() -> None:
+    """Counters and sums are those of Redis; an outcome that did not happen is 0."""
+    job = reading(state=JobState.FAILING, totals=ran(), last_success_age_s=61.5, running=2)
+    sample = values(fleet.HEALTHY, [job, reading("other")])
+    assert sample["poller_job_runs_total", "nightly", "success"] == 3
+    assert sample["poller_job_runs_total", "other", "failed"] == 0
+    assert sample["poller_job_stale_leases_closed_total", "nightly"] == 2
+    assert sample["poller_job_last_success_age_seconds", "nightly"] == 61.5
+    assert (sample["poller_job_running", "nightly"], sample["poller_job_running", "other"]) == (
+        2,
+        0,
+    )
+    buckets = [
+        sample["poller_job_duration_seconds_bucket", "nightly", edge]
+        for edge in ("0.1", "1", "2.5", "3600", "+Inf")
+    ]
+    assert buckets == [1, 1, 2, 2, 3]
+    assert sample["poller_job_duration_seconds_count", "nightly"] == 3
+    assert sample["poller_job_duration_seconds_sum", "nightly"] == 7203.05
+    assert sample["poller_job_lateness_seconds_sum", "nightly"] == 1.5
+    assert ("poller_job_last_success_age_seconds", "other") not in sample
+    assert ("poller_job_duration_seconds_count", "other") not in sample
+
+
+def test_a_job_has_one_state() -> None:
+    """Jobs are counted by state, and each is named with its own."""
+    jobs = [reading("a", state=JobState.OVERDUE), reading("b"), reading("c")]
+    sample = values(fleet.HEALTHY, jobs)
+    assert (sample["poller_jobs", "overdue"], sample["poller_jobs", "waiting"]) == (1, 2)
+    assert sample["poller_jobs", "failing"] == 0
+    states = {key[1:] for key in sample if key[0] == "poller_job_state"}
+    assert states == {("a", "overdue"), ("b", "waiting"), ("c", "waiting")}
+
+
+def test_unreadable_jobs_are_a_gap(create_client) -> None:
+    """Polling is exposed while SQL cannot be read."""
+
+    def unreadable() -> Sequence[JobReading]:
+        raise errors.StoreUnavailable("cannot use the database")
+
+    text = create_client(fleet.HEALTHY, job_readings=unreadable).get("/metrics").text
+    names = set(exposed(text))
+    assert "poller_targets" in names
+    assert not {name for name in names if name.startswith("poller_job")}
+    text = create_client(fleet.HEALTHY, job_readings=lambda: [reading("a")]).get("/metrics").text
+    assert 'poller_job_state{job="a",state="waiting"} 1.0' in text

@@ -49,6 +49,19 @@ def test_a_waiting_batch_raises_the_prefetch_count() -> None:
     assert at.channel == {"prefetch_count": 4}
 
 
+def test_a_job_lends_its_place_whatever_batches_lend() -> None:
+    """The pool has threads for jobs beside the spare ones, and a new consumer knows of them."""
+    lending, at, after = CapacityLending(), consumer(4, spare=1), consumer(4, spare=1)
+    lending.attach(at)
+    with lending.lend(), lending.lend_place(), lending.lend_place():
+        assert places(at) == 7
+        assert lending.lent == 1, "the heartbeat counts batches"
+        lending.detach()
+        lending.attach(after)
+        assert places(after) == 7
+    assert places(after) == 4
+
+
 def test_the_prefetch_count_changes_on_celerys_hub_only() -> None:
     """Celery changes the count there too, without a lock."""
     lending, at = CapacityLending(), consumer(4, spare=10)

@@ -33,7 +33,9 @@ def test_a_worker_adds_up_the_counts_of_its_children() -> None:
 
 
 def test_a_child_follows_the_phase_of_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child is a real process here; it stops retrying, then drains, which ends it."""
+    """The child is a real process here; it stops retrying and taking jobs, then drains, which ends
+    it.
+    """
     monkeypatch.setattr(prefork_children, "REPORT_S", 0.01)
     children = PreforkChildren(1)
     calls: list[str] = []
@@ -45,14 +47,20 @@ def test_a_child_follows_the_phase_of_its_worker(monkeypatch: pytest.MonkeyPatch
         stop_retrying=lambda: calls.append("stop_retrying"),
         drain=lambda: os._exit(40 + len(calls)),
     )
+    jobs: Any = SimpleNamespace(
+        running=2,
+        stop=lambda: calls.append("stop"),
+        drain=lambda: calls.append("drain"),
+    )
     pid = os.fork()
     if pid == 0:
         try:
-            children.follow_worker(poller)
+            children.follow_worker(poller, jobs)
         finally:
             os._exit(1)
     while children.total().polls != 7:
         assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+    assert children.total().jobs == 2
     children.set_phase(Phase.DRAINED)
     _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 41
+    assert os.waitstatus_to_exitcode(status) == 43

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from poller.tasks.job import plan_jobs, run_job
 from poller.tasks.poll import poll
 from poller.workers.process import queue_entries
 
@@ -99,6 +100,13 @@ REFUSED = {
     "broken time of kombu": message(headers__eta={"__type__": "datetime", "__value__": "x"}),
     "poll without targets": message(body='[["token"], {}, {}]'),
     "poll with a number as token": message(body="[[1, [2]], {}, {}]"),
+    "planning without names": message(headers__task=plan_jobs.name, body="[[], {}, {}]"),
+    "planning of numbers": message(headers__task=plan_jobs.name, body="[[[1]], {}, {}]"),
+    "job without plans": message(
+        headers__task=run_job.name,
+        body='[["prune", "global", "global", [], 1, "schedule"], {}, {}]',
+    ),
+    "job by keywords": message(headers__task=run_job.name, body='[[], {"job": "prune"}, {}]'),
 }
 
 
@@ -113,7 +121,12 @@ def test_an_entry_that_celery_cannot_use_is_named(entry: bytes) -> None:
     [
         message(),
         message(body='[["token", [1], 2], {}, {}]'),
-        message(headers__task="poller.prune", body="[[], {}, {}]"),
+        message(headers__task="their.task", body="[[], {}, {}]"),
+        message(headers__task=plan_jobs.name, body='[[["prune"]], {}, {}]'),
+        message(
+            headers__task=run_job.name,
+            body='[["prune", "global", "global", [1], 1, "schedule"], {}, {}]',
+        ),
         message(body={"__type__": "bytes", "__value__": '[["token", [1]], {}, {}]'}),
         message(headers__expires=4.5, headers__eta="2026-11-17T00:00:00"),
         message(
@@ -121,7 +134,7 @@ def test_an_entry_that_celery_cannot_use_is_named(entry: bytes) -> None:
             properties__body_encoding="base64",
         ),
     ],
-    ids=["poll", "retry", "prune", "given back", "times", "base64"],
+    ids=["poll", "retry", "another task", "planning", "job", "given back", "times", "base64"],
 )
 def test_a_message_is_accepted(entry: bytes) -> None:
     """Also one that Celery's own command line sends, in base64, and one that a stopping worker gave

@@ -1,0 +1,1 @@
+"""The leader's part in jobs: RedBeat entries from the catalogue, firing, closing, events."""

@@ -1,0 +1,1 @@
+"""The catalogue of jobs and the ledger of their runs."""

@@ -1,0 +1,1 @@
+"""Our own jobs. They come in through the entry points `poller.jobs`, as those of a plugin do."""
