@@ -41,9 +41,9 @@ check: setup ## check style, types and imports, and run the unit tests
 
 test: setup packages clients check ## run `check`, then the tests with real servers, devices and a browser
 	@echo "== contract, integration, acceptance and browser tests"
-	@$(BIN)/pytest $(SIDE_BY_SIDE) -m 'not alone' tests/acceptance tests/contract tests/integration tests/browser
+	@$(BIN)/python -m tests.second_look $(SIDE_BY_SIDE) -m 'not alone' tests/acceptance tests/contract tests/integration tests/browser
 	@echo "== tests that must run alone"
-	@$(BIN)/pytest -m alone tests/acceptance tests/contract
+	@$(BIN)/python -m tests.second_look -m alone tests/acceptance tests/contract
 
 SIZE ?= full
 bench: setup ## run the benchmarks; QUICK=1 takes two minutes; SECTIONS="cost rebuild" selects; SIZE=small is smaller

@@ -121,7 +121,7 @@ def test_readings_of_a_large_router_are_stored_when_the_time_is_up() -> None:
             ]
         return None if sentence[0] == b"/ip/route/print" else healthy(sentence)
 
-    [result] = run(large, 1, timeout_s=4, families=["interfaces", "routes"])[0]
+    [result] = run(large, 1, timeout_s=8, families=["interfaces", "routes"])[0]
     assert (result.result, result.error_code) == (Result.PARTIAL, "timeout"), result.message
     assert result.samples > 16_000
 
