@@ -193,7 +193,7 @@ def pause(
     """Pause jobs: no plan of theirs is started until they are resumed. Running ones go on."""
     from poller.service import job_actions
 
-    words = _Words("pause", "paused", others="paused already")
+    words = _Words("pause", "paused", "paused already", help="poller jobs pause --help")
     _switch(words, job_actions.pause, names, all_, bulk, as_json)
 
 
@@ -205,7 +205,7 @@ def resume(
     """Resume paused jobs. Plans of the pause follow as the job's catch-up says."""
     from poller.service import job_actions
 
-    words = _Words("resume", "resumed", others="not paused")
+    words = _Words("resume", "resumed", "not paused", help="poller jobs resume --help")
     _switch(words, job_actions.resume, names, all_, bulk, as_json)
 
 
@@ -215,6 +215,7 @@ class _Words(NamedTuple):
     verb: str
     done: str
     others: str
+    help: str
 
 
 def _switch(
@@ -227,7 +228,7 @@ def _switch(
 ) -> None:
     """Pause or resume jobs, and print what was changed."""
     services = bootstrap.services()
-    chosen = _chosen(services, names, is_all, f"poller jobs {words.verb}")
+    chosen = _chosen(services, names, is_all, words.help)
     if (is_all or bulk.dry_run) and not _agreed(words.verb, chosen, bulk, as_json):
         return
     by = operator_name()
@@ -274,14 +275,14 @@ def _explain_list(shown: int, total: int) -> None:
 
 
 def _chosen(
-    services: Services, names: Sequence[str] | None, is_all: bool, command: str
+    services: Services, names: Sequence[str] | None, is_all: bool, help_command: str
 ) -> list[str]:
     """The named jobs, or all of them. Raises InvalidInput unless it is one of the two."""
     from poller.service import job_actions
 
     if bool(names) == is_all:
         which = "names and --all do not go together" if names else "which jobs?"
-        raise errors.InvalidInput(which, hint=f"give names, or --all: {command} --help")
+        raise errors.InvalidInput(which, hint=f"give names, or --all: {help_command}")
     inventory_database.database(services)
     return list(dict.fromkeys(names)) if names else job_actions.names(services)
 
