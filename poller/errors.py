@@ -11,6 +11,10 @@
     |  |- AlreadyExists       a name is taken
     |  |- AlreadyRunning      a second `poller up` in one home directory, or a running job
     |  |- PortInUse           another process listens on the address
+    |  |- EditConflict        the thing was changed since the caller read it
+    |  |- NotLoggedIn         a request has no valid login or token
+    |  |- NotAllowed          the actor does not have the right
+    |  |- TooManyRequests     the caller has to wait before the next try
     |  |- SecretKeyError      the secret key cannot decrypt what is stored
     |  '- SchemaMismatch      the database is at another revision than this program
     |- DeviceError            a fault of the device, or of its poll: becomes an Outcome
@@ -121,6 +125,33 @@ class AlreadyRunning(ConfigError):
     """Raised for what runs already: `poller up` in the same home directory, a scope of a job."""
 
     code = "P103"
+
+
+class EditConflict(ConfigError):
+    """Raised by an edit that names the version it was made for, if that is no longer the last."""
+
+    code = "P105"
+
+
+class NotLoggedIn(ConfigError):
+    """Raised for a request without a valid session or token."""
+
+    code = "P600"
+    exit_code = 4
+
+
+class NotAllowed(ConfigError):
+    """Raised for an action that the scopes or the site of the actor do not allow."""
+
+    code = "P601"
+    exit_code = 4
+
+
+class TooManyRequests(ConfigError):
+    """Raised for log-in attempts that follow each other too fast."""
+
+    code = "P602"
+    exit_code = 4
 
 
 class PortInUse(ConfigError):

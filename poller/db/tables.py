@@ -349,3 +349,67 @@ job_runs = Table(
     Index("ix_job_runs_finished_ms", "finished_ms"),
     sqlite_autoincrement=True,
 )
+
+#: Local users. Users of OpenID Connect and of a trusted proxy have no row.
+users = Table(
+    "users",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("role", String(20), nullable=False),
+    Column("password_hash", String(255), nullable=False),  # Argon2id, with its parameters
+    Column("enabled", Boolean, nullable=False),
+    Column("last_login_ms", BigInteger, nullable=True),
+    *_stamps(),
+    sqlite_autoincrement=True,
+)
+
+#: API tokens. Only a hash is stored: a token is shown once, when it is made.
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("token_hash", String(64), nullable=False, unique=True),  # SHA-256 of 256 random bits
+    Column("scopes", Document, nullable=False),
+    Column("site", String(200), nullable=True),  # the one site that it is limited to
+    Column("created_by", String(200), nullable=False),
+    Column("expires_ms", BigInteger, nullable=True),
+    Column("last_used_ms", BigInteger, nullable=True),  # to the minute
+    *_stamps(),
+    sqlite_autoincrement=True,
+)
+
+#: Logins of browsers. The cookie holds the value of which the hash is stored.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("session_hash", String(64), primary_key=True),
+    Column("name", String(200), nullable=False, index=True),
+    Column("role", String(20), nullable=False),
+    Column("source", String(20), nullable=False),  # `local` or `oidc`
+    Column("address", String(100), nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("seen_ms", BigInteger, nullable=False),  # to the minute
+    Column("expires_ms", BigInteger, nullable=False, index=True),
+)
+
+#: Every change by a person or program. A trigger refuses updates; retention removes old rows.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("at_ms", BigInteger, nullable=False, index=True),
+    Column("actor", String(200), nullable=False),
+    Column("kind", String(20), nullable=False),  # domain/access/actor.py
+    Column("address", String(100), nullable=False),
+    Column("action", String(50), nullable=False),
+    Column("subject", String(500), nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("before", Document, nullable=False),
+    Column("after", Document, nullable=False),
+    Index("ix_audit_actor_id", "actor", "id"),
+    Index("ix_audit_action_id", "action", "id"),
+    Index("ix_audit_subject_id", "subject", "id"),
+    sqlite_autoincrement=True,
+)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from poller.db.inventory import devices, imports, inventory_feed, targets
+from poller.db.inventory.inventory_feed import Author
 from poller.db.tables import readings
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from tests.acceptance.cluster import COLLECTOR, Cluster, soon, target
@@ -36,7 +37,10 @@ def add(cluster: Cluster, name: str, interval_s: float, seconds: float = 0.0) ->
     """Add a device with one target and wake the leader. Returns the id of the target."""
     draft = target(interval_s, seconds, timeout_s=interval_s / 2)
     devices.add(
-        cluster.services.engine, DeviceDraft(name, "127.0.0.1"), [draft], cluster.services.notify
+        cluster.services.engine,
+        DeviceDraft(name, "127.0.0.1"),
+        [draft],
+        Author(notify=cluster.services.notify),
     )
     return target_id(cluster, name)
 
@@ -83,19 +87,21 @@ def test_an_edit_in_flight_takes_effect_when_the_poll_ends(cluster: Cluster) -> 
     slow = add(cluster, "slow", interval_s=30, seconds=2)
     first = running_poll(cluster, slow)
     draft = TargetDraft(options={"seconds": 0.0, "word": "edited"})
-    targets.edit(cluster.services.engine, "slow", COLLECTOR, draft, cluster.services.notify)
+    targets.edit(
+        cluster.services.engine, "slow", COLLECTOR, draft, Author(notify=cluster.services.notify)
+    )
     second = soon(lambda: polls_of(cluster, slow)[1:], 6, "it is polled again")[0]
     assert first.end is not None
     assert second.start > first.end
     assert second.word == "edited"
-    devices.remove(cluster.services.engine, ["slow"], cluster.services.notify)
+    devices.remove(cluster.services.engine, ["slow"], Author(notify=cluster.services.notify))
 
 
 def remove_while_polled(cluster: Cluster, name: str) -> int:
     """Remove a target during its poll, and wait for the end of the poll. Returns its id."""
     removed = add(cluster, name, interval_s=30, seconds=1.5)
     poll = running_poll(cluster, removed)
-    devices.remove(cluster.services.engine, [name], cluster.services.notify)
+    devices.remove(cluster.services.engine, [name], Author(notify=cluster.services.notify))
     soon(lambda: not on_board(cluster, removed), 1, "the removed target is off the board")
     assert poll.end is None
     soon(lambda: cluster.record.polls() and poll.end, 5, "the poll ends")
@@ -169,7 +175,9 @@ def test_ten_thousand_edits_at_once_take_effect_without_a_burst(fleet: Cluster) 
     began = time.time()
     soon(lambda: len(fleet.record.polls(began)) > steady, 10, "a steady rate")
     rows = [imports.Row(DeviceDraft(f"d{i}"), [EDITED]) for i in range(FLEET)]
-    imports.apply_import(fleet.services.engine, rows, update=True, notify=fleet.services.notify)
+    imports.apply_import(
+        fleet.services.engine, rows, update=True, author=Author(notify=fleet.services.notify)
+    )
     edited = time.time()
     version = inventory_feed.version(fleet.services.engine)
     soon(lambda: fleet.services.board.version() == version, 2, "the edits are on the board")

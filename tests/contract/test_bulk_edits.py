@@ -18,6 +18,7 @@ from poller.db.inventory import (
     inventory_feed,
     targets,
 )
+from poller.db.inventory.inventory_feed import Author
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
@@ -96,7 +97,7 @@ def test_devices_are_changed_together_under_one_version(fleet: Engine) -> None:
 
     draft = DeviceDraft("", site="fra", enabled=False)
     count = bulk_edits.edit_devices(
-        fleet, [d.id for d in found], draft, new_tags, notify=woken.append
+        fleet, [d.id for d in found], draft, new_tags, author=Author(notify=woken.append)
     )
     assert (count, woken) == (4, [before + 1])
     moved = {d.name: d for d in devices.listing(fleet) if d.site == "fra"}

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy.engine import Engine
 
 from poller.db.inventory import devices, targets
+from poller.db.inventory.inventory_feed import Author
 from poller.db.record import dead_letter_rows
 from poller.db.record.dead_letter_rows import Wanted
 from poller.domain.failures.dead_letter import Letter, Reason
@@ -163,7 +164,7 @@ def test_dropping_disables_the_targets_in_one_change(engine: Engine, ids: list[i
     """Dropping dead letters wakes the scheduler once and leaves other targets as they are."""
     dead_letter_rows.write(engine, [letter(i) for i in ids[:3]])
     woken: list[int] = []
-    assert dead_letter_rows.drop(engine, ids[:2], woken.append) == 2
+    assert dead_letter_rows.drop(engine, ids[:2], Author(notify=woken.append)) == 2
     assert set(stored(engine)) == {ids[2]}
     assert [target.enabled for target in targets.listing(engine)] == [False, False, True, True]
     assert len(woken) == 1

@@ -17,6 +17,7 @@ from poller.db.inventory import (
     targets,
 )
 from poller.db.inventory.imports import Imported, Row
+from poller.db.inventory.inventory_feed import Author
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.domain.scheduling.interval import Policy
@@ -45,7 +46,7 @@ def test_a_file_becomes_devices_sites_and_targets_in_one_change(engine: Engine) 
         )
         for n in range(20)
     ]
-    done = imports.apply_import(engine, rows, notify=woken.append)
+    done = imports.apply_import(engine, rows, author=Author(notify=woken.append))
     assert done == Imported(20, 0, 20, 0)
     assert woken == [2]
     found = devices.show(engine, "sw07")
@@ -150,7 +151,7 @@ def test_an_update_that_changes_nothing_is_no_change(engine: Engine) -> None:
     imports.apply_import(engine, rows)
     woken: list[int] = []
     for again in (rows, [Row(device, drafts) for device, drafts in exported(engine)]):
-        done = imports.apply_import(engine, again, update=True, notify=woken.append)
+        done = imports.apply_import(engine, again, update=True, author=Author(notify=woken.append))
         assert done == Imported(0, 0, 0, 0, unchanged=1, targets_unchanged=1)
     assert (inventory_feed.version(engine), woken) == (1, [])
 
@@ -230,7 +231,9 @@ def test_every_error_is_reported_with_its_row(engine: Engine) -> None:
 def test_a_dry_run_counts_and_changes_nothing(engine: Engine) -> None:
     """A dry run changes no row and no version, and wakes no scheduler."""
     woken: list[int] = []
-    done = imports.apply_import(engine, [row("sw1"), row("sw2")], dry_run=True, notify=woken.append)
+    done = imports.apply_import(
+        engine, [row("sw1"), row("sw2")], dry_run=True, author=Author(notify=woken.append)
+    )
     assert done == Imported(2, 0, 2, 0)
     assert (devices.count(engine), inventory_feed.version(engine), woken) == (0, 0, [])
 

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Engine
 from poller import errors
 from poller.db import engine as sql
 from poller.db.inventory import credential_rows, devices, inventory_feed, sites, targets
+from poller.db.inventory.inventory_feed import Author
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import PollTarget, TargetSpec
 
@@ -196,9 +197,13 @@ def test_a_failed_change_leaves_the_version_alone(engine: Engine) -> None:
     add(engine, "sw1", SNMP)
     woken: list[int] = []
     with pytest.raises(errors.AlreadyExists, match="sw1"):
-        devices.add(engine, DeviceDraft("sw1", address="192.0.2.2"), notify=woken.append)
+        devices.add(
+            engine, DeviceDraft("sw1", address="192.0.2.2"), author=Author(notify=woken.append)
+        )
     with pytest.raises(errors.NotFound):
-        devices.edit(engine, "sw1", DeviceDraft("sw1", credential="nope"), notify=woken.append)
+        devices.edit(
+            engine, "sw1", DeviceDraft("sw1", credential="nope"), author=Author(notify=woken.append)
+        )
     assert (inventory_feed.version(engine), woken) == (1, [])
 
 
@@ -209,7 +214,7 @@ def test_the_scheduler_is_woken_after_the_commit(engine: Engine) -> None:
         engine,
         DeviceDraft("sw1", address="192.0.2.1"),
         [SNMP],
-        notify=lambda number: seen.append((number, inventory_feed.version(engine))),
+        author=Author(notify=lambda number: seen.append((number, inventory_feed.version(engine)))),
     )
     assert seen == [(1, 1)]
 
@@ -220,7 +225,7 @@ def test_a_failing_wake_up_does_not_fail_the_edit(engine: Engine) -> None:
     def down(version: int) -> None:
         raise errors.StoreUnavailable("Redis is away")
 
-    devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), notify=down)
+    devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), author=Author(notify=down))
     assert devices.show(engine, "sw1").address == "192.0.2.1"
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from poller import bootstrap, errors, event_publisher
 from poller.cli.actions import letter_requeue
-from poller.cli.arguments import target_arguments
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.domain.failures.dead_letter import Reason
@@ -15,6 +14,7 @@ from poller.domain.failures.quarantine import Record
 from poller.domain.inventory import did_you_mean
 from poller.domain.record.event_kinds import Event, Kind
 from poller.presentation import collector_trust
+from poller.service import command_actor
 from poller.state.cluster import quarantine_records
 from poller.state.cluster.quarantine_records import Release
 
@@ -103,7 +103,7 @@ def _nothing_to_release(services: Services, name: str) -> errors.NotFound:
 
 
 def _event(services: Services, release: Release, record: Record) -> Event:
-    who = target_arguments.operator_name()
+    who = command_actor.operator_name()
     data = {
         "collector": release.collector,
         "distribution": release.distribution,

@@ -27,7 +27,9 @@ from poller.db.inventory import (
     targets,
 )
 from poller.db.inventory.devices import Device
+from poller.db.inventory.inventory_feed import Author
 from poller.db.inventory.targets import Target
+from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.inventory import draft
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.sim import fleet
@@ -81,15 +83,19 @@ def install(services: Services, count: int, ports: Ports, interval: str = "60s")
             credential_rows.add(services.engine, name, secret.kind, sealed)
 
     drafts = [_row(services, row) for row in rows]
-    imports.apply_import(services.engine, drafts, notify=services.notify)
+    imports.apply_import(services.engine, drafts, author=_author(services))
     return True
+
+
+def _author(services: Services) -> Author:
+    return Author(Actor("demo", ActorKind.SYSTEM, socket.gethostname()), services.notify)
 
 
 def clear(services: Services) -> None:
     """Remove everything `install` made, except credentials and sites that are in use."""
     names = [device.name for device in tagged(services).simulated]
     if names:
-        devices.remove(services.engine, names, services.notify)
+        devices.remove(services.engine, names, _author(services))
 
     for name in fleet.CREDENTIALS:
         with suppress(errors.ConfigError):  # never made, or in use

@@ -10,13 +10,13 @@ import typer
 
 from poller import errors, event_publisher
 from poller.cli.actions import result_wait
-from poller.cli.arguments.target_arguments import operator_name
 from poller.cli.inventory import inventory_database
 from poller.cli.output import progress, render
 from poller.cli.output.columns import one_line
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.target_status import Status
 from poller.presentation import formatting
+from poller.service.command_actor import operator_name
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -137,7 +137,7 @@ def drop(services: Services, engine: Engine, letters: Sequence[Named]) -> int:
     from poller.db.record import dead_letter_rows
 
     ids = [named.letter.target_id for named in letters]
-    dropped = dead_letter_rows.drop(engine, ids, inventory_database.wake_up())
+    dropped = dead_letter_rows.drop(engine, ids, inventory_database.author())
     now_ms = event_publisher.now_ms()
     events = _events(Kind.DEAD_LETTER_CLEARED, letters, now_ms, "dropped")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -135,11 +133,3 @@ def not_on_board(device: str, target: str) -> errors.NotFound:
         "it is disabled, or no scheduler has run since it was added",
         "poller status",
     )
-
-
-def operator_name() -> str:
-    """The user that runs this command, by the system's records rather than the environment."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid {os.getuid()}"

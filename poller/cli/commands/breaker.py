@@ -19,7 +19,6 @@ from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.target_arguments import (
     OptionalTargetWords,
     TargetWord,
-    operator_name,
 )
 from poller.cli.output import progress, render
 from poller.cli.output.columns import (
@@ -36,6 +35,7 @@ from poller.domain.failures import error_codes
 from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.presentation import formatting
+from poller.service.command_actor import operator_name
 from poller.state.board.breakers import BoardTarget, Breakers
 from poller.state.board.record_formats import Opening
 from poller.state.cluster import overview_reader

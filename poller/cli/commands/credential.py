@@ -131,7 +131,7 @@ def rotate(
     engine = inventory_database.database()
     secret = _read(kind or credential_rows.kind(engine, name), username, field)
     sealed = _sealed(engine, secret, name)
-    used = credential_rows.rotate(engine, name, secret.kind, sealed, inventory_database.wake_up())
+    used = credential_rows.rotate(engine, name, secret.kind, sealed, inventory_database.author())
     text = f"changed credential {name}, used by {formatting.counted(used, 'target')}"
     body = {"name": name, "kind": secret.kind, "targets": used}
     render.changed(text, "poller.credential.rotate/1", body, as_json)

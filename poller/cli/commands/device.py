@@ -106,7 +106,7 @@ def add(
         targets = [target_draft.checked(engine, target_fields, option, [credential])]
 
     created_sites = new_sites.missing(engine, [device.site])
-    added = devices.add(engine, device, targets, inventory_database.wake_up())
+    added = devices.add(engine, device, targets, inventory_database.author())
 
     text = f"added device {name} ({added.address})"
     if collector:
@@ -264,7 +264,7 @@ def _edit_one(
         new_sites.print_notes(created_sites, dry_run=True)
         return
 
-    changed = devices.edit(engine, name, device, inventory_database.wake_up())
+    changed = devices.edit(engine, name, device, inventory_database.author())
     text = f"changed device {changed.name}"
     render.changed(text, "poller.device/1", asdict(changed), as_json)
     new_sites.print_notes(created_sites)
@@ -296,7 +296,7 @@ def _edit_many(
 
     ids = [each.id for each in found]
     new_tags = tags.applied_to if tags.changes else None
-    count = bulk_edits.edit_devices(engine, ids, device, new_tags, inventory_database.wake_up())
+    count = bulk_edits.edit_devices(engine, ids, device, new_tags, inventory_database.author())
     text = f"changed {formatting.counted(count, 'device')}"
     render.changed(text, "poller.device.edit/1", {"changed": count}, as_json)
     new_sites.print_notes(created_sites)
@@ -341,7 +341,7 @@ def remove(
         return
 
     ids = [each.id for each in found]
-    targets_removed = bulk_edits.remove_devices(engine, ids, inventory_database.wake_up())
+    targets_removed = bulk_edits.remove_devices(engine, ids, inventory_database.author())
     text = f"removed {text} and {formatting.counted(targets_removed, 'target')}"
     body = {"removed": count, "targets_removed": targets_removed}
     render.changed(text, "poller.device.rm/1", body, as_json)

@@ -57,7 +57,7 @@ def import_(
         collector=collector,
         update=update,
         dry_run=dry_run,
-        notify=inventory_database.wake_up(),
+        author=inventory_database.author(),
     )
     counts = done.counts
     created = done.new_sites

@@ -14,7 +14,6 @@ from poller.cli.actions.bulk_change import BulkOptions
 from poller.cli.arguments import completion, job_arguments
 from poller.cli.arguments.confirm import Yes, confirm
 from poller.cli.arguments.option_group import expand_options
-from poller.cli.arguments.target_arguments import operator_name
 from poller.cli.command_tree import Listing
 from poller.cli.inventory import inventory_database
 from poller.cli.output import job_tables, render
@@ -23,6 +22,7 @@ from poller.domain.inventory.did_you_mean import refuse_unknown
 from poller.domain.jobs.job_health import JobState
 from poller.domain.jobs.job_run import Status
 from poller.presentation import formatting
+from poller.service.command_actor import operator_name
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services

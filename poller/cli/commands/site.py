@@ -66,7 +66,7 @@ def edit(
 
     requires = naming.parse_requirements(require or ())
     engine = inventory_database.database()
-    changed = sites.edit(engine, name, requires, inventory_database.wake_up())
+    changed = sites.edit(engine, name, requires, inventory_database.author())
     render.changed(f"changed site {name}", "poller.site/1", asdict(changed), as_json)
 
 
@@ -77,5 +77,5 @@ def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
 
     engine = inventory_database.database()
     confirm(f"remove site {name}", 1, yes)
-    sites.remove(engine, name, inventory_database.wake_up())
+    sites.remove(engine, name, inventory_database.author())
     render.changed(f"removed site {name}", "poller.site.rm/1", {"removed": 1}, as_json)

@@ -113,7 +113,7 @@ def _add_one(
         bulk_change.agreed("add a target to 1 device", [device_name], bulk, as_json)
         return
 
-    added = asdict(targets.add(engine, device_name, target, inventory_database.wake_up()))
+    added = asdict(targets.add(engine, device_name, target, inventory_database.author()))
     interval = schedule_options.interval_text(added)
     text = f"added target {device_name}/{added['name']}: {added['collector']} every {interval}"
     render.changed(text, "poller.target/1", added, as_json)
@@ -139,7 +139,7 @@ def _add_many(
     if not bulk_change.agreed(action, [each.name for each in found], bulk, as_json):
         return
 
-    added = bulk_edits.add_targets(engine, ids, target, inventory_database.wake_up())
+    added = bulk_edits.add_targets(engine, ids, target, inventory_database.author())
     present = len(found) - added
     text = f"added {formatting.counted(added, 'target')}"
     if present:
@@ -249,5 +249,5 @@ def remove(
     if not bulk_change.agreed(f"remove {text}", names, bulk, as_json):
         return
 
-    removed = bulk_edits.remove_targets(engine, ids, inventory_database.wake_up())
+    removed = bulk_edits.remove_targets(engine, ids, inventory_database.author())
     render.changed(f"removed {text}", "poller.target.rm/1", {"removed": removed}, as_json)

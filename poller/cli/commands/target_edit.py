@@ -109,7 +109,7 @@ def _edit_one(
         bulk_change.agreed("change 1 target", [f"{device_name}/{name}"], bulk, as_json)
         return
 
-    changed = targets.edit(engine, device_name, name, target, inventory_database.wake_up())
+    changed = targets.edit(engine, device_name, name, target, inventory_database.author())
     text = f"changed target {device_name}/{changed.name}"
     render.changed(text, "poller.target/1", asdict(changed), as_json)
 
@@ -143,7 +143,7 @@ def _edit_many(
     if not bulk_change.agreed(action, target_names(found), bulk, as_json):
         return
 
-    count = bulk_edits.edit_targets(engine, ids, draft_of, inventory_database.wake_up())
+    count = bulk_edits.edit_targets(engine, ids, draft_of, inventory_database.author())
     text = f"changed {formatting.counted(count, 'target')}"
     render.changed(text, "poller.target.edit/1", {"changed": count}, as_json)
 

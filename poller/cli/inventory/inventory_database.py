@@ -1,14 +1,14 @@
-"""The database of the inventory commands: revision, wake-up, and option checks."""
+"""The database of the inventory commands: revision, author of changes, and option checks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from poller import bootstrap, errors
 from poller.cli.output import render
 from poller.domain.inventory import draft
+from poller.service import command_actor
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from poller.bootstrap import Services
     from poller.collectors.api import Options
     from poller.collectors.registry import Registry
-    from poller.db.inventory.inventory_feed import Notify
+    from poller.db.inventory.inventory_feed import Author
 
 
 def database(services: Services | None = None, *, create: bool = False) -> Engine:
@@ -51,19 +51,19 @@ def database(services: Services | None = None, *, create: bool = False) -> Engin
     return engine
 
 
-def wake_up() -> Notify:
-    """A callback that notifies the scheduler of a stored change; without Redis it prints a note."""
-    return partial(_wake, bootstrap.services())
+def author() -> Author:
+    """The author of a change by command; without Redis it prints a note."""
+    from poller.service import authors
+
+    actor = command_actor.of_command()
+    return authors.author(bootstrap.services(), actor, _note_not_woken)
 
 
-def _wake(services: Services, version: int) -> None:
-    try:
-        services.notify(version)
-    except errors.StoreError:
-        render.note(
-            "note: the scheduler was not notified (Redis is not reachable); "
-            "it will read the change when it runs"
-        )
+def _note_not_woken() -> None:
+    render.note(
+        "note: the scheduler was not notified (Redis is not reachable); "
+        "it will read the change when it runs"
+    )
 
 
 def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -> dict[str, Any]:

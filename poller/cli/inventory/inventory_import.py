@@ -19,7 +19,7 @@ from poller.cli.output import progress
 from poller.collectors.registry import Registry
 from poller.db.inventory import credential_rows, imports
 from poller.db.inventory.imports import Imported, Misfit, Row
-from poller.db.inventory.inventory_feed import Notify
+from poller.db.inventory.inventory_feed import Author
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
 from poller.domain.scheduling.schedule import Defaults
@@ -43,7 +43,7 @@ def import_file(
     collector: str,
     update: bool,
     dry_run: bool,
-    notify: Notify | None,
+    author: Author,
 ) -> ImportResult:
     """Import a file, all or nothing. Raises BadFile with every problem.
 
@@ -68,7 +68,7 @@ def import_file(
     site_names = [row.device.site for row in rows]
     created = new_sites.missing(engine, site_names)
     try:
-        counts = imports.apply_import(engine, rows, update=update, dry_run=dry_run, notify=notify)
+        counts = imports.apply_import(engine, rows, update=update, dry_run=dry_run, author=author)
     except imports.Refused as refused:
         problems = checker.located(raw_rows, refused.misfits)
         raise _refusal(path, update, problems) from None

@@ -19,7 +19,7 @@ from poller.db.in_list import in_list
 from poller.db.inventory import devices as device_rows
 from poller.db.inventory import inventory_feed
 from poller.db.inventory import targets as target_rows
-from poller.db.inventory.inventory_feed import Notify
+from poller.db.inventory.inventory_feed import NOBODY, Author
 from poller.db.tables import credentials, devices, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
@@ -34,10 +34,10 @@ def edit_devices(
     ids: Collection[int],
     draft: DeviceDraft,
     new_tags: NewTags | None = None,
-    notify: Notify | None = None,
+    author: Author = NOBODY,
 ) -> int:
     """Change the fields that the draft gives. Returns how many devices there were to change."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         values = {**device_rows.columns(change, draft), "updated_at": change.now}
         of_ids = in_list(devices.c.id, ids)
         changed = change.conn.execute(sa.update(devices).where(of_ids).values(values)).rowcount
@@ -60,17 +60,17 @@ def _retag(conn: Connection, ids: Collection[int], new_tags: NewTags) -> None:
         conn.execute(sa.update(devices).where(of_group).values(tags=list(tags)))
 
 
-def remove_devices(engine: Engine, ids: Collection[int], notify: Notify | None = None) -> int:
+def remove_devices(engine: Engine, ids: Collection[int], author: Author = NOBODY) -> int:
     """Remove devices with their targets. Returns the number of removed targets."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         return device_rows.remove_ids(change, ids)
 
 
 def add_targets(
-    engine: Engine, device_ids: Collection[int], draft: TargetDraft, notify: Notify | None = None
+    engine: Engine, device_ids: Collection[int], draft: TargetDraft, author: Author = NOBODY
 ) -> int:
     """Add a target to each device that has none of that name. Returns how many were added."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         row = target_rows.new_row(draft) | target_rows.references(change.conn, draft)
         row |= {
             "version": change.version,
@@ -103,13 +103,13 @@ def check_target_edits(engine: Engine, ids: Collection[int], draft_of: DraftOf) 
 
 
 def edit_targets(
-    engine: Engine, ids: Collection[int], draft_of: DraftOf, notify: Notify | None = None
+    engine: Engine, ids: Collection[int], draft_of: DraftOf, author: Author = NOBODY
 ) -> int:
     """Change targets, all or none. Returns how many there were to change.
 
     Raises InvalidInput for a change that does not fit a target, which it names.
     """
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         changed = 0
         for row, members in _alike(change.conn, ids):
             values = _target_values(change.conn, row, draft_of)
@@ -155,9 +155,9 @@ def _alike(conn: Connection, ids: Collection[int]) -> Sequence[tuple[Mapping[str
     return list(groups.values())
 
 
-def remove_targets(engine: Engine, ids: Collection[int], notify: Notify | None = None) -> int:
+def remove_targets(engine: Engine, ids: Collection[int], author: Author = NOBODY) -> int:
     """Remove targets. Returns how many."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         of_ids = in_list(targets.c.id, ids)
         removed = device_rows.record_removal(change, of_ids)
         change.conn.execute(sa.delete(targets).where(of_ids))

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from poller import errors
 from poller.db import engine as sql
 from poller.db.inventory import inventory_feed, lookup
-from poller.db.inventory.inventory_feed import Notify
+from poller.db.inventory.inventory_feed import NOBODY, Author
 from poller.db.tables import credentials, devices, targets
 
 _USERS_NAMED = 5
@@ -33,8 +33,8 @@ class StoredCredential:
     targets: int  # targets polled with it: their own credential, or inherited from their device
 
 
-def add(engine: Engine, name: str, kind: str, envelope: str, notify: Notify | None = None) -> None:
-    with inventory_feed.change(engine, notify) as change:
+def add(engine: Engine, name: str, kind: str, envelope: str, author: Author = NOBODY) -> None:
+    with inventory_feed.change(engine, author) as change:
         if change.conn.execute(
             sa.select(credentials.c.id).where(credentials.c.name == name)
         ).first():
@@ -48,11 +48,9 @@ def add(engine: Engine, name: str, kind: str, envelope: str, notify: Notify | No
         )
 
 
-def rotate(
-    engine: Engine, name: str, kind: str, envelope: str, notify: Notify | None = None
-) -> int:
+def rotate(engine: Engine, name: str, kind: str, envelope: str, author: Author = NOBODY) -> int:
     """Store a new secret. Every target that uses it counts as changed. Returns how many."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         key = lookup.credential_id(change.conn, name)
         values = {
             "kind": kind,
@@ -69,9 +67,9 @@ def rotate(
         return inventory_feed.stamp_targets(change, uses)
 
 
-def remove(engine: Engine, name: str, notify: Notify | None = None) -> None:
+def remove(engine: Engine, name: str, author: Author = NOBODY) -> None:
     """Remove a credential. Raises InvalidInput, naming some users, while it is in use."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         key = lookup.credential_id(change.conn, name)
         users = _users(change.conn, key)
         if users:

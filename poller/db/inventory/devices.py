@@ -17,7 +17,7 @@ from poller.db import engine as sql
 from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory import targets as target_rows
-from poller.db.inventory.inventory_feed import Change, Notify
+from poller.db.inventory.inventory_feed import NOBODY, Author, Change
 from poller.db.tables import credentials, devices, removed_targets, sites, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
@@ -41,12 +41,12 @@ def add(
     engine: Engine,
     draft: DeviceDraft,
     first: Sequence[TargetDraft] = (),
-    notify: Notify | None = None,
+    author: Author = NOBODY,
 ) -> Device:
     """Store a new device and its first targets. Raises AlreadyExists, NotFound."""
     if draft.address is None:
         raise errors.InvalidInput("the address is missing", hint="poller device add NAME ADDRESS")
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         _refuse_taken(change.conn, draft.name)
         stamps = {"created_at": change.now, "updated_at": change.now}
         row = {**DEFAULTS, **columns(change, draft), **stamps}
@@ -57,9 +57,9 @@ def add(
         return _one(change.conn, draft.name)
 
 
-def edit(engine: Engine, name: str, draft: DeviceDraft, notify: Notify | None = None) -> Device:
+def edit(engine: Engine, name: str, draft: DeviceDraft, author: Author = NOBODY) -> Device:
     """Change the fields that the draft gives. Every target of the device counts as changed."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         device_id = lookup.device_id(change.conn, name)
         if draft.name != name:
             _refuse_taken(change.conn, draft.name)
@@ -70,9 +70,9 @@ def edit(engine: Engine, name: str, draft: DeviceDraft, notify: Notify | None = 
         return _one(change.conn, draft.name)
 
 
-def remove(engine: Engine, names: Sequence[str], notify: Notify | None = None) -> int:
+def remove(engine: Engine, names: Sequence[str], author: Author = NOBODY) -> int:
     """Remove devices with their targets, all or none. Returns the number of removed targets."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         named = lookup.named_devices(change.conn, names)
         return remove_ids(change, [device.id for device in named])
 

@@ -19,7 +19,7 @@ from poller.db.in_list import in_list
 from poller.db.inventory import devices as device_rows
 from poller.db.inventory import inventory_feed
 from poller.db.inventory import targets as target_rows
-from poller.db.inventory.inventory_feed import Change, Notify
+from poller.db.inventory.inventory_feed import NOBODY, Author, Change
 from poller.db.tables import credentials, devices, sites, targets
 from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
 
@@ -93,7 +93,7 @@ def apply_import(
     *,
     update: bool = False,
     dry_run: bool = False,
-    notify: Notify | None = None,
+    author: Author = NOBODY,
 ) -> Imported:
     """Store all rows in one transaction. Existing devices are an error unless `update`.
 
@@ -101,8 +101,7 @@ def apply_import(
     mention, stay. An unchanged row keeps its version. Raises Refused without a change.
     """
     result = Imported(0, 0, 0, 0)
-    wake_up = None if dry_run else notify
-    with suppress(_NothingStored), inventory_feed.change(engine, wake_up) as change:
+    with suppress(_NothingStored), inventory_feed.change(engine, author) as change:
         existing = _read_existing(change.conn, rows)
         misfits = _misfits(rows, existing, update)
         if misfits:

@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,10 +19,14 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, Row
 
+from poller.db import database_clock
 from poller.db import engine as sql
+from poller.db.access import audit_rows
 from poller.db.in_list import in_list
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import devices, inventory, removed_targets, sites, targets
+from poller.domain.access.actor import Actor
+from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.inventory.poll_target import PollTarget, TargetSpec
 from poller.domain.scheduling import queue_routing
 from poller.domain.scheduling.interval import Policy
@@ -82,26 +86,46 @@ class Sealed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Author:
+    """Who makes a change, for the audit log, and how the scheduler is woken after it."""
+
+    actor: Actor | None = None  # None: a change of a test or benchmark, without an audit row
+    notify: Notify | None = None
+
+
+#: An author of changes that nobody has to know about.
+NOBODY = Author()
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change of the inventory in progress. Every row it touches gets its `version`."""
 
     conn: Connection
     version: int
     now: datetime
+    entries: list[AuditEntry] = field(default_factory=list)  # stored when the change commits
+
+    def record(self, entry: AuditEntry) -> None:
+        """Add an entry to the audit log, in the transaction of the change."""
+        self.entries.append(entry)
 
 
 @contextmanager
-def change(engine: Engine, notify: Notify | None = None) -> Iterator[Change]:
+def change(engine: Engine, author: Author = NOBODY) -> Iterator[Change]:
     """Run one transaction under a new version, then wake the scheduler.
 
     A failed wake-up is only logged: the scheduler also checks the version by itself.
     """
     with sql.writing(engine) as conn:
         new_version = int(conn.execute(_NEXT_VERSION).scalar_one())
-        yield Change(conn, new_version, datetime.now(UTC))
-    if notify:
+        made = Change(conn, new_version, datetime.now(UTC))
+        yield made
+        if author.actor is not None:
+            audit_rows.append(conn, author.actor, made.entries, database_clock.read_ms(conn))
+    if author.notify:
         try:
-            notify(new_version)
+            author.notify(new_version)
         except Exception as error:  # noqa: BLE001  door: the caller's wake-up; the change is committed
             log.warning("the scheduler could not be woken, it will notice by itself: %s", error)
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 from poller import errors
 from poller.db import engine as sql
 from poller.db.inventory import inventory_feed, lookup
-from poller.db.inventory.inventory_feed import Notify
+from poller.db.inventory.inventory_feed import NOBODY, Author
 from poller.db.tables import devices, sites, targets
 
 
@@ -43,11 +43,9 @@ def targets_of(engine: Engine, name: str) -> tuple[int, dict[int, int]]:
         return int(key), {row.id: row.interval_ms for row in conn.execute(query)}
 
 
-def edit(
-    engine: Engine, name: str, requires: Mapping[str, str], notify: Notify | None = None
-) -> Site:
+def edit(engine: Engine, name: str, requires: Mapping[str, str], author: Author = NOBODY) -> Site:
     """Set the tags that workers need for this site. Every target of the site counts as changed."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         key = _id(change.conn, name)
         values = {"requires": dict(requires), "updated_at": change.now}
         change.conn.execute(sa.update(sites).where(sites.c.id == key).values(values))
@@ -56,9 +54,9 @@ def edit(
         return _site(change.conn.execute(_SITES.where(sites.c.id == key)).one())
 
 
-def remove(engine: Engine, name: str, notify: Notify | None = None) -> None:
+def remove(engine: Engine, name: str, author: Author = NOBODY) -> None:
     """Remove a site. Raises InvalidInput while the site has devices."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         key = _id(change.conn, name)
         count = sa.select(sa.func.count()).where(devices.c.site_id == key)
         used = change.conn.execute(count).scalar_one()

@@ -13,7 +13,7 @@ from poller import errors
 from poller.db import engine as sql
 from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed, lookup
-from poller.db.inventory.inventory_feed import Change, Notify
+from poller.db.inventory.inventory_feed import NOBODY, Author, Change
 from poller.db.tables import credentials, devices, removed_targets, targets
 from poller.domain.inventory.draft import Problem, TargetDraft, raise_first
 from poller.domain.scheduling import schedule
@@ -40,11 +40,11 @@ class Target:
     version: int
 
 
-def add(engine: Engine, device: str, draft: TargetDraft, notify: Notify | None = None) -> Target:
+def add(engine: Engine, device: str, draft: TargetDraft, author: Author = NOBODY) -> Target:
     """Store a new target. Raises NotFound (device, credential) or AlreadyExists (name on this
     device).
     """
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         device_id = lookup.device_id(change.conn, device)
         target_id = insert(change, device_id, device, draft)
         return _one(change.conn, target_id)
@@ -69,10 +69,10 @@ def insert(change: Change, device_id: int, device: str, draft: TargetDraft) -> i
 
 
 def edit(
-    engine: Engine, device: str, name: str, draft: TargetDraft, notify: Notify | None = None
+    engine: Engine, device: str, name: str, draft: TargetDraft, author: Author = NOBODY
 ) -> Target:
     """Change the fields that the draft gives. Options are replaced as a whole."""
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         conn = change.conn
         target_id = lookup.target_id(conn, device, name)
         old = conn.execute(_SCHEDULE.where(targets.c.id == target_id)).mappings().one()
@@ -87,8 +87,8 @@ def edit(
         return _one(conn, target_id)
 
 
-def remove(engine: Engine, device: str, name: str, notify: Notify | None = None) -> None:
-    with inventory_feed.change(engine, notify) as change:
+def remove(engine: Engine, device: str, name: str, author: Author = NOBODY) -> None:
+    with inventory_feed.change(engine, author) as change:
         target_id = lookup.target_id(change.conn, device, name)
         removal = {"target_id": target_id, "version": change.version}
         change.conn.execute(sa.insert(removed_targets).values(removal))

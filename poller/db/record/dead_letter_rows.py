@@ -18,7 +18,7 @@ from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed
-from poller.db.inventory.inventory_feed import Notify
+from poller.db.inventory.inventory_feed import NOBODY, Author
 from poller.db.tables import dead_letters, devices, sites, targets
 from poller.domain.batched import batched
 from poller.domain.failures.dead_letter import Letter, Reason
@@ -155,13 +155,13 @@ def count(engine: Engine, wanted: Wanted) -> int:
         return int(conn.execute(query).scalar_one())
 
 
-def drop(engine: Engine, ids: Sequence[int], notify: Notify | None = None) -> int:
+def drop(engine: Engine, ids: Sequence[int], author: Author = NOBODY) -> int:
     """Disable the targets that still have a letter and remove the letters, all or none.
 
     A target may have recovered since its letter was listed. Returns how many were disabled.
     """
     dropped = 0
-    with inventory_feed.change(engine, notify) as change:
+    with inventory_feed.change(engine, author) as change:
         values = {"enabled": False, "version": change.version, "updated_at": change.now}
         for chunk in batched(sorted(ids), _CHUNK):
             letters = in_list(dead_letters.c.target_id, chunk)

@@ -1,0 +1,92 @@
+"""The audit log in SQL: one row per change, appended and never altered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from poller.db import engine as sql
+from poller.db.tables import audit
+from poller.domain.access.actor import Actor
+from poller.domain.access.audit_entry import AuditEntry
+
+#: Characters of the JSON of one document; a longer one is replaced by its size.
+MAX_DOCUMENT = 16_384
+#: Characters of a subject, as in the table.
+MAX_SUBJECT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One stored entry."""
+
+    id: int
+    at_ms: int
+    actor: str
+    kind: str
+    address: str
+    action: str
+    subject: str
+    count: int
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which rows, the newest first. `before_id` continues a page."""
+
+    actor: str = ""
+    action: str = ""
+    subject: str = ""
+    since_ms: int = 0
+    limit: int = 50
+    before_id: int | None = None
+
+
+def append(conn: Connection, actor: Actor, entries: Sequence[AuditEntry], now_ms: int) -> None:
+    """Store entries in the transaction of their change."""
+    rows = [
+        {
+            "at_ms": now_ms,
+            "actor": actor.name,
+            "kind": actor.kind.value,
+            "address": actor.address,
+            "action": entry.action,
+            "subject": entry.subject[:MAX_SUBJECT],
+            "count": entry.count,
+            "before": bounded(entry.before),
+            "after": bounded(entry.after),
+        }
+        for entry in entries
+    ]
+    if rows:
+        conn.execute(sa.insert(audit), rows)
+
+
+def bounded(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document as plain JSON, or its size if it is too long."""
+    text = json.dumps(document, default=str)
+    if len(text) > MAX_DOCUMENT:
+        return {"left_out": f"{len(text)} characters"}
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
+def listing(engine: Engine, query: AuditQuery) -> list[AuditRow]:
+    """Return rows, the newest first. Every condition has its index."""
+    wanted = [audit.c.at_ms >= query.since_ms] if query.since_ms else []
+    for column in ("actor", "action", "subject"):
+        value = getattr(query, column)
+        if value:
+            wanted.append(audit.c[column] == value)
+    if query.before_id is not None:
+        wanted.append(audit.c.id < query.before_id)
+    statement = sa.select(audit).where(*wanted).order_by(audit.c.id.desc()).limit(query.limit)
+    with sql.single_read(engine) as conn:
+        return [AuditRow(**row._mapping) for row in conn.execute(statement)]
