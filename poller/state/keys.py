@@ -39,6 +39,7 @@
 | `prune`          | hash    | `reason` and `text` of old rows that the last pass did not prune |
 | `own`            | set     | queues `<queue>~<worker>` that batches were published to         |
 | `attending`      | hash    | worker name#instance -> its start in ms, once published          |
+| `request:<hash>` | string  | response to a request with an Idempotency-Key, as JSON; expires  |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
 | `domains`        | channel | wakes the workers: the list of queues changed                    |
@@ -104,6 +105,10 @@ class Keys:
     def stats(self, slice_number: int) -> str:
         """The counters of one slice."""
         return f"{self.prefix}stats:{slice_number}"
+
+    def request(self, name: str) -> str:
+        """The record of a request with an Idempotency-Key."""
+        return f"{self.prefix}request:{name}"
 
     @property
     def lock(self) -> str:

@@ -15,10 +15,10 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from poller import errors
+from poller.web.api.contract import problems
 from poller.web.pages.html import ErrorView, PageRenderer
 from poller.web.pages.themes import theme_from_cookies
 
-_STATUS_BY_ERROR = {errors.NotFound: 404, errors.InvalidInput: 400}
 _TITLES = {
     400: "Invalid request",
     404: "Not found",
@@ -34,6 +34,8 @@ def add(app: FastAPI, page: PageRenderer) -> None:
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
         """An unknown address, or a method that is not allowed."""
+        if problems.is_api(request):
+            return problems.of_status(error.status_code, error.headers)
         if not _is_from_browser(request):
             return await http_exception_handler(request, error)
 
@@ -47,14 +49,23 @@ def add(app: FastAPI, page: PageRenderer) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         """A parameter with an invalid value."""
+        if problems.is_api(request):
+            return problems.of_validation(error)
         if not _is_from_browser(request):
             return await request_validation_exception_handler(request, error)
 
-        problems = [_problem(each) for each in error.errors()]
-        message = f"This address cannot be read: {'; '.join(problems)}."
+        found = [_problem(each) for each in error.errors()]
+        message = f"This address cannot be read: {'; '.join(found)}."
         status_code = HTTPStatus.UNPROCESSABLE_ENTITY
         view = ErrorView(_title(status_code), message)
         return _page(request, page, view, status_code)
+
+    @app.exception_handler(errors.PollerError)
+    async def failed(request: Request, error: errors.PollerError) -> Response:
+        """An error of a route that does not handle it itself."""
+        if problems.is_api(request):
+            return problems.of_error(error)
+        return for_page(error, request, page)
 
 
 def for_page(error: errors.PollerError, request: Request, page: PageRenderer) -> Response:
@@ -68,11 +79,8 @@ def for_page(error: errors.PollerError, request: Request, page: PageRenderer) ->
 
 
 def status(error: errors.PollerError) -> int:
-    """The HTTP status code of an error; 503 for an error of a store."""
-    for kind, number in _STATUS_BY_ERROR.items():
-        if isinstance(error, kind):
-            return number
-    return 503
+    """The HTTP status code of an error, the same for a page and for the API."""
+    return problems.status(error)
 
 
 def _is_from_browser(request: Request) -> bool:

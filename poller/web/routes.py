@@ -24,10 +24,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import poller
 from poller import errors
+from poller.bootstrap import Services
+from poller.domain.access.actor import Actor, ActorKind
 from poller.security import allowed_hosts
 from poller.security.allowed_hosts import AllowedHosts
 from poller.web import assets, device_routes, error_responses, job_routes
-from poller.web.api import live_stream, metrics, overview_json
+from poller.web.api import api_v1, live_stream, metrics, overview_json
+from poller.web.api.contract.body_limit import BodyLimit
 from poller.web.api.job_metrics import JobReadings
 from poller.web.api.live_stream import FrameTexts, StreamSlots
 from poller.web.api.snapshot import Snapshot, Snapshots
@@ -89,13 +92,31 @@ class HostCheck:
         await app(scope, receive, send)
 
 
+class OpenDoor:
+    """Admits every request as the local actor with all rights."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            client = scope.get("client")
+            address = client[0] if client else ""
+            scope.setdefault("state", {})["actor"] = Actor("local", ActorKind.LOCAL, address)
+        await self._app(scope, receive, send)
+
+
 def create_app(
     backend: BackendQueries,
     stopping: asyncio.Event | None = None,
     hosts: AllowedHosts | None = None,
     most_streams: int = MOST_STREAMS,
+    services: Services | None = None,
 ) -> FastAPI:
-    """Create the application. Set `stopping` to end all streams, so that a server stops at once."""
+    """Create the application. Set `stopping` to end all streams, so that a server stops at once.
+
+    The API needs the services; a test of pages has none.
+    """
     app = FastAPI(
         title="poller",
         version=poller.__version__,
@@ -105,6 +126,8 @@ def create_app(
         middleware=[
             Middleware(SecurityHeaders),
             Middleware(HostCheck, hosts or AllowedHosts()),
+            Middleware(BodyLimit),
+            Middleware(OpenDoor),
             Middleware(GZipMiddleware, minimum_size=1024),
         ],
     )
@@ -122,6 +145,8 @@ def create_app(
     device_routes.add(app, backend, page, snapshots)
     job_routes.add(app, backend, page, snapshots)
     _add_static_files(app, files)
+    if services is not None:
+        api_v1.add(app, services)
     return app
 
 

@@ -57,7 +57,7 @@ def run(host: str, port: int | None = None) -> None:
     with listen(host, port) as listener:
         _log_address(listener)
         backend = backend_queries(services)
-        server(backend, hosts, settings.web_streams).run(sockets=[listener])
+        server(backend, hosts, settings.web_streams, services=services).run(sockets=[listener])
 
 
 def server(
@@ -65,12 +65,13 @@ def server(
     hosts: AllowedHosts | None = None,
     most_streams: int = MOST_STREAMS,
     waiting: WaitingConnections | None = None,
+    services: Services | None = None,
 ) -> uvicorn.Server:
     """Create a server of the application; its `run` blocks."""
     stopping = asyncio.Event()
     protocol: Any = partial(LimitedProtocol, waiting=waiting or WaitingConnections())
     config = uvicorn.Config(
-        create_app(backend, stopping, hosts, most_streams),
+        create_app(backend, stopping, hosts, most_streams, services),
         http=protocol,
         ws="none",
         limit_concurrency=http_connections.limit(most_streams),

@@ -13,9 +13,9 @@ import pytest
 from pydantic import SecretStr
 
 from poller import errors
-from poller.cli.commands import explain
 from poller.cli.main import Root
 from poller.domain.failures import error_codes
+from poller.presentation import code_explanations
 from poller.settings import Settings
 from poller.settings.setting_sources import OTHER_NAMES, SECRETS
 from poller.sinks import api as sink_api
@@ -89,13 +89,13 @@ def test_every_error_is_documented() -> None:
         for _, item in inspect.getmembers(errors, inspect.isclass)
         if issubclass(item, errors.PollerError)
     ]
-    meanings = explain.tree()
+    meanings = code_explanations.tree()
     assert set(found) - set(meanings) == {errors.PollerError}
     rows = [
         f"| {kind.code} | {kind.exit_code} | {kind.__name__} | {text} |\n"
         for kind, text in meanings.items()
     ]
-    exits = [f"| {code} | {meaning} |\n" for code, meaning in explain.EXIT_CODES.items()]
+    exits = [f"| {code} | {meaning} |\n" for code, meaning in code_explanations.EXIT_CODES.items()]
     codes = [_policy_row(row) for row in error_codes.TABLE.values()]
     head = "# Errors\n\nEvery error a command prints has a code: `error[P101]: what`, then `cause:` and `try:` where known. `poller explain CODE` prints the same rows.\n\n"
     check(

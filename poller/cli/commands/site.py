@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from poller import errors
+from poller import bootstrap, errors
 from poller.cli.arguments import completion
 from poller.cli.arguments.confirm import Yes, confirm
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
-from poller.domain.inventory import naming
+from poller.service import command_actor
 
 app = typer.Typer(no_args_is_help=True, help="Where devices are, and which workers may poll them.")
 
@@ -32,9 +32,12 @@ _COLUMNS = (
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List sites. The first device of a site makes it."""
-    from poller.db.inventory import sites
+    from poller.service import site_actions
 
-    items = [asdict(site) for site in sites.listing(inventory_database.database())]
+    services = bootstrap.services()
+    inventory_database.database(services)
+    found = site_actions.listing(services, command_actor.of_command())
+    items = [asdict(site) for site in found]
     render.listing("poller.site.list/1", items, _COLUMNS, as_json)
     if not items and not as_json:
         render.note(
@@ -59,23 +62,24 @@ def edit(
     as_json: Json = False,
 ) -> None:
     """Set the tags that workers must have to poll a site's devices."""
-    from poller.db.inventory import sites
+    from poller.service import site_actions
 
     if require is None and not no_requires:
         raise errors.InvalidInput("nothing to change", hint="poller site edit --help")
 
-    requires = naming.parse_requirements(require or ())
-    engine = inventory_database.database()
-    changed = sites.edit(engine, name, requires, inventory_database.author())
+    services = bootstrap.services()
+    inventory_database.database(services)
+    changed = site_actions.edit(services, inventory_database.author(), name, require or ())
     render.changed(f"changed site {name}", "poller.site/1", asdict(changed), as_json)
 
 
 @app.command("rm")
 def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a site without devices."""
-    from poller.db.inventory import sites
+    from poller.service import site_actions
 
-    engine = inventory_database.database()
+    services = bootstrap.services()
+    inventory_database.database(services)
     confirm(f"remove site {name}", 1, yes)
-    sites.remove(engine, name, inventory_database.author())
+    site_actions.remove(services, inventory_database.author(), name)
     render.changed(f"removed site {name}", "poller.site.rm/1", {"removed": 1}, as_json)

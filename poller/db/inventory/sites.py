@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +14,9 @@ from poller.db import engine as sql
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory.inventory_feed import NOBODY, Author
 from poller.db.tables import devices, sites, targets
+from poller.domain.access import audit_entry
+from poller.domain.access.audit_entry import AuditEntry
+from poller.domain.inventory import row_tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,11 @@ class Site:
     name: str
     requires: Mapping[str, str]
     devices: int
+
+    @property
+    def tag(self) -> str:
+        """The tag of the fields that people edit."""
+        return row_tag.row_tag({"name": self.name, "requires": dict(self.requires)})
 
 
 def listing(engine: Engine) -> list[Site]:
@@ -43,19 +51,38 @@ def targets_of(engine: Engine, name: str) -> tuple[int, dict[int, int]]:
         return int(key), {row.id: row.interval_ms for row in conn.execute(query)}
 
 
-def edit(engine: Engine, name: str, requires: Mapping[str, str], author: Author = NOBODY) -> Site:
-    """Set the tags that workers need for this site. Every target of the site counts as changed."""
+def show(engine: Engine, name: str) -> Site:
+    """Return one site. Raises NotFound with the nearest name."""
+    with sql.reading(engine) as conn:
+        return _one(conn, _id(conn, name))
+
+
+def edit(
+    engine: Engine,
+    name: str,
+    requires: Mapping[str, str],
+    author: Author = NOBODY,
+    expected: str | None = None,
+) -> Site:
+    """Set the tags that workers need for this site. Every target of the site counts as changed.
+
+    Raises NotFound, EditConflict if the site does not have the expected tag any more.
+    """
     with inventory_feed.change(engine, author) as change:
         key = _id(change.conn, name)
+        old = _one(change.conn, key)
+        row_tag.refuse_changed("site", name, old.tag, expected)
         values = {"requires": dict(requires), "updated_at": change.now}
         change.conn.execute(sa.update(sites).where(sites.c.id == key).values(values))
         devices_here = sa.select(devices.c.id).where(devices.c.site_id == key)
         inventory_feed.stamp_targets(change, targets.c.device_id.in_(devices_here))
-        return _site(change.conn.execute(_SITES.where(sites.c.id == key)).one())
+        new = _one(change.conn, key)
+        change.record(audit_entry.differing("site.edit", name, asdict(old), asdict(new)))
+        return new
 
 
-def remove(engine: Engine, name: str, author: Author = NOBODY) -> None:
-    """Remove a site. Raises InvalidInput while the site has devices."""
+def remove(engine: Engine, name: str, author: Author = NOBODY, expected: str | None = None) -> None:
+    """Remove a site. Raises NotFound, EditConflict, InvalidInput while the site has devices."""
     with inventory_feed.change(engine, author) as change:
         key = _id(change.conn, name)
         count = sa.select(sa.func.count()).where(devices.c.site_id == key)
@@ -64,7 +91,14 @@ def remove(engine: Engine, name: str, author: Author = NOBODY) -> None:
             has = "a device" if used == 1 else f"{used} devices"
             hint = f"poller device list --site {name}"
             raise errors.InvalidInput(f'site "{name}" has {has}', hint=hint)
+        old = _one(change.conn, key)
+        row_tag.refuse_changed("site", name, old.tag, expected)
         change.conn.execute(sa.delete(sites).where(sites.c.id == key))
+        change.record(AuditEntry("site.remove", name, before=asdict(old)))
+
+
+def _one(conn: Connection, key: int) -> Site:
+    return _site(conn.execute(_SITES.where(sites.c.id == key)).one())
 
 
 def _site(row: Any) -> Site:

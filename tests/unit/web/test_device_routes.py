@@ -201,7 +201,7 @@ def test_the_api_returns_raw_rates() -> None:
     ("path", "status", "words"),
     [
         ("/api/devices/sw9/rates", 404, 'no device named "sw9"'),
-        ("/api/devices/sw1/rates?since=soon", 400, '"soon" is not a duration'),
+        ("/api/devices/sw1/rates?since=soon", 422, '"soon" is not a duration'),
     ],
 )
 def test_the_api_returns_errors_as_json(path: str, status: int, words: str) -> None:

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from poller.cli import main
-from poller.cli.commands import explain
 from poller.domain.failures import error_codes
+from poller.presentation import code_explanations
 
 
-@pytest.mark.parametrize("item", explain.entries(), ids=lambda item: item["code"])
+@pytest.mark.parametrize("item", code_explanations.entries(), ids=lambda item: item["code"])
 def test_every_code_is_found(item: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """Upper and lower case are accepted."""
     assert main.run(["explain", item["code"].lower(), "--json"]) == 0
@@ -44,7 +44,7 @@ def test_a_code_of_a_run_shows_its_consequences(capsys: pytest.CaptureFixture[st
 
 def test_every_code_is_unique() -> None:
     """A repeated code would give the wrong explanation."""
-    codes = [item["code"].lower() for item in explain.entries()]
+    codes = [item["code"].lower() for item in code_explanations.entries()]
     assert len(set(codes)) == len(codes)
 
 
@@ -52,14 +52,15 @@ def test_all_exit_codes_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     """`poller explain exit-codes` lists all of them."""
     assert main.run(["explain", "exit-codes"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split("\t")[0] for line in lines[1:]] == [str(code) for code in explain.EXIT_CODES]
+    exits = [str(code) for code in code_explanations.EXIT_CODES]
+    assert [line.split("\t")[0] for line in lines[1:]] == exits
 
 
 def test_without_a_code_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """Codes of runs come first."""
     assert main.run(["explain"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(explain.entries()) + 1
+    assert len(lines) == len(code_explanations.entries()) + 1
     assert lines[1].startswith(next(iter(error_codes.TABLE)))
 
 

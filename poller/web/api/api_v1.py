@@ -1,0 +1,94 @@
+"""The API `/api/v1`: its routers, its OpenAPI document and the explanation of its error codes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+import poller
+from poller.bootstrap import Services
+from poller.presentation import code_explanations
+from poller.web.api.contract import idempotency, problems
+from poller.web.api.contract.needs import Reading
+from poller.web.api.inventory import sites_api
+
+DOCUMENT = f"{problems.PREFIX}/openapi.json"
+#: Routers of all resources, in the order of the document.
+ROUTERS = (sites_api.router,)
+
+_DESCRIPTION = (
+    "Everything that the command `poller` does. Errors are application/problem+json with the codes "
+    "of `poller explain`. Lists have pages: send `next` of a page as `cursor`."
+)
+
+
+class CodeBody(BaseModel):
+    """The meaning of a code, and what to do about it."""
+
+    code: str
+    kind: str
+    meaning: str
+    hint: str
+
+
+def add(app: FastAPI, services: Services) -> None:
+    """Add the API to the application."""
+    app.state.services = services
+    for router in ROUTERS:
+        app.router.routes.extend(router.routes)
+    _add_documents(app)
+
+
+def _add_documents(app: FastAPI) -> None:
+    @app.get(DOCUMENT, include_in_schema=False)
+    def openapi_document(call: Reading) -> JSONResponse:
+        """The OpenAPI document of this API."""
+        return JSONResponse(document(app))
+
+    @app.get(f"{problems.PREFIX}/errors/{{code}}", responses=problems.COMMON, tags=["errors"])
+    def explain_code(call: Reading, code: Annotated[str, Path(max_length=50)]) -> CodeBody:
+        """Explain a code of a run, an error or an exit."""
+        found = code_explanations.find(code, code_explanations.by_code())
+        named = {key: found[key] for key in ("code", "kind", "meaning")}
+        return CodeBody(**named, hint=found["try"])
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document, which is made once."""
+    if app.openapi_schema is None:
+        routes = [route for route in app.routes if _is_ours(route)]
+        found = get_openapi(
+            title="poller", version=poller.__version__, description=_DESCRIPTION, routes=routes
+        )
+        _complete(found)
+        app.openapi_schema = found
+    made: dict[str, Any] = app.openapi_schema
+    return made
+
+
+def _is_ours(route: Any) -> bool:
+    return isinstance(route, APIRoute) and route.path.startswith(problems.PREFIX + "/")
+
+
+def _complete(found: dict[str, Any]) -> None:
+    """Add the error body, the ways to log in, and the header of repeated requests."""
+    components = found.setdefault("components", {})
+    template = "#/components/schemas/{model}"
+    problem = problems.Problem.model_json_schema(ref_template=template)
+    schemas = components.setdefault("schemas", {})
+    schemas |= problem.pop("$defs", {})
+    schemas["Problem"] = problem
+    components["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer"},
+        "session": {"type": "apiKey", "in": "cookie", "name": "poller_session"},
+    }
+    found["security"] = [{"token": []}, {"session": []}]
+    for path in found["paths"].values():
+        operation = path.get("post")
+        if operation is not None and not operation.pop("x-holds-secret", False):
+            operation.setdefault("parameters", []).append(idempotency.PARAMETER)
