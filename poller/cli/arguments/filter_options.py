@@ -129,15 +129,8 @@ class FilterOptions:
 
 
 def parse_where(text: str | None) -> TargetFilter:
-    """The filter of `--where`. Raises InvalidInput, also for an empty one.
-
-    A script whose variables are empty writes an empty filter. It must not select everything.
-    """
-    wanted = target_filter.parse(text or "")
-    if wanted.is_empty:
-        hint = f"leave --where out, or write for example {target_filter.EXAMPLE}; all: name:'*'"
-        raise errors.InvalidInput("--where: the filter is empty", hint=hint)
-    return wanted
+    """The filter of `--where`. Raises InvalidInput, also for an empty one."""
+    return target_filter.parse_nonempty(text or "", "--where")
 
 
 def refuse_both(names: object, is_filtered: bool, hint: str) -> None:

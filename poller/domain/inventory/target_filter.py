@@ -118,6 +118,29 @@ def parse(text: str) -> TargetFilter:
     return checked(values)
 
 
+def parse_nonempty(text: str, field: str) -> TargetFilter:
+    """Return the filter of a text that selects what is changed. Raises InvalidInput.
+
+    A script whose variables are empty writes an empty filter. It must not select everything. The
+    message names the field that has the text.
+    """
+    wanted = parse(text)
+    if wanted.is_empty:
+        hint = f"leave {field} out, or write for example {EXAMPLE}; all: name:'*'"
+        raise errors.InvalidInput(f"{field}: the filter is empty", hint=hint)
+    return wanted
+
+
+def text(wanted: TargetFilter) -> str:
+    """Return the filter as people write it: `site:fra state:failing`; "" for any."""
+    words = []
+    for key, name in _FIELDS.items():
+        values = getattr(wanted, name)
+        if values:
+            words.append(f"{key}:{shlex.quote(','.join(map(str, values)))}")
+    return " ".join(words)
+
+
 def checked(values: Mapping[str, Iterable[str]]) -> TargetFilter:
     """Return the filter of the values of each key. Raises InvalidInput, which names the key."""
     fields: dict[str, Any] = {}

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.state.cluster import request_records
+from poller.state.requests import request_records
 
 HEADER = "Idempotency-Key"
 LONGEST_KEY = 200

@@ -28,6 +28,22 @@ def test_every_key_of_the_language() -> None:
     assert parsed.needs_status
 
 
+@pytest.mark.parametrize(
+    "text", ["site:fra,ber state:failing,open name:'sw-* x'", "site:''", "tag:a,b code:timeout", ""]
+)
+def test_a_filter_can_be_written_down(text: str) -> None:
+    """The text of a filter is the filter again; the audit log has it."""
+    parsed = target_filter.parse(text)
+    assert target_filter.text(parsed) == text
+    assert target_filter.parse(target_filter.text(parsed)) == parsed
+
+
+def test_an_empty_filter_changes_nothing() -> None:
+    """A script with empty variables is refused; the message names the field."""
+    with pytest.raises(errors.InvalidInput, match="where: the filter is empty"):
+        target_filter.parse_nonempty(" ", "where")
+
+
 def test_an_empty_filter_selects_everything() -> None:
     """A text of blanks is an empty filter; the empty site is not: it is a device without a site."""
     assert target_filter.parse("  ").is_empty

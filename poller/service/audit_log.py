@@ -1,0 +1,61 @@
+"""The audit log of actions that happen in Redis: a transaction of its own after the action.
+
+A change in SQL stores its row in its own transaction instead (db/inventory/inventory_feed.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from poller import errors
+from poller.db import database_clock
+from poller.db import engine as sql
+from poller.db.access import audit_rows
+from poller.domain.access.actor import Actor
+from poller.domain.access.audit_entry import AuditEntry
+from poller.observability import logs
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+
+log = logs.get(__name__)
+
+#: Names of changed things that one row has; the number of all is in `count`.
+MOST_NAMES = 1_000
+#: Characters of these names together, so that the row keeps them.
+_MOST_CHARACTERS = 12_000
+
+
+def record(services: Services, actor: Actor, entry: AuditEntry) -> str:
+    """Store the entry of an action that was carried out. Return a note if it could not be stored.
+
+    The action cannot be taken back, so it stays. The note is "" if all is well.
+    """
+    try:
+        with sql.writing(services.engine) as conn:
+            audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
+    except errors.StoreError as error:
+        log.error(
+            "audit_row_lost",
+            action=entry.action,
+            subject=entry.subject,
+            count=entry.count,
+            actor=actor.name,
+            error=str(error),
+        )
+        return f"the audit log has no row of this: {error.message}"
+    return ""
+
+
+def bulk_entry(action: str, subject: str, names: Iterable[str], **after: Any) -> AuditEntry:
+    """Return the entry of an action on many: the subject selected them; some of their names."""
+    every = list(names)
+    kept: list[str] = []
+    room = _MOST_CHARACTERS
+    for name in every[:MOST_NAMES]:
+        room -= len(name) + 4  # the quotes, the comma and the blank of JSON
+        if room < 0:
+            break
+        kept.append(name)
+    return AuditEntry(action, subject, after={**after, "names": kept}, count=len(every))
