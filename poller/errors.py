@@ -153,6 +153,10 @@ class TooManyRequests(ConfigError):
     code = "P602"
     exit_code = 4
 
+    def __init__(self, message: str, cause: str = "", hint: str = "") -> None:
+        super().__init__(message, cause, hint)
+        self.retry_after_s = 60
+
 
 class PortInUse(ConfigError):
     """Raised by a listener whose address is in use by another process."""

@@ -60,6 +60,11 @@ def check_file(engine: Engine) -> None:
         _files[engine].check()
 
 
+def is_missing(engine: Engine) -> bool:
+    """Whether the database is a SQLite file that does not exist."""
+    return engine in _files and not os.path.exists(engine.url.database or "")
+
+
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Open a read-only transaction in which all statements see the same snapshot."""

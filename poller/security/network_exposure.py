@@ -15,13 +15,14 @@ def is_loopback(bind: str) -> bool:
         return bind == "localhost"
 
 
-def check_page(bind: str, insecure: bool) -> None:
-    """Refuse a page beyond loopback: it has no login. Raises InvalidSetting."""
-    if not is_loopback(bind) and not insecure:
+def check_page(bind: str, has_login: bool) -> None:
+    """Refuse a page beyond loopback that nobody can log in to. Raises InvalidSetting."""
+    if not is_loopback(bind) and not has_login:
         raise errors.InvalidSetting(
-            f"web_bind: {bind} can be reached from outside, and the page has no login",
-            hint="bind it to 127.0.0.1 behind a proxy with a login, "
-            "or set POLLER_WEB_INSECURE=true if the network may read it",
+            f"web_bind: {bind or 'every address'} can be reached from outside, "
+            "and there is no user and no token",
+            hint="poller user add NAME --role admin "
+            "(or: poller token add NAME --scope read, or set POLLER_OIDC_ISSUER)",
         )
 
 

@@ -21,8 +21,10 @@ _PARAMETER = re.compile(
     r"(?i)(?P<head>[?&](?:password|passwd|secret|token|api_?key|community|sslpassword)=)[^&#\s]*"
 )
 _SECRET_NAME = re.compile(
-    r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope"
+    r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope|cookie"
 )
+#: API tokens and sessions (token_values.py): nobody has to remember them to mask them.
+_TOKEN_VALUE = re.compile(r"poller_[A-Za-z0-9_-]{43}")
 
 
 def mask(value: str) -> str:
@@ -65,6 +67,8 @@ class Redactor:
     def text(self, text: str) -> str:
         """A text without remembered secrets, those of the poll at hand, and passwords in URLs."""
         text = poll_secrets.mask_at_hand(self._masked(text), MASK)
+        if "poller_" in text:
+            text = _TOKEN_VALUE.sub(MASK, text)
         return redact_url(text) if "://" in text else text
 
     def _masked(self, text: str) -> str:

@@ -15,6 +15,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from poller.settings.access_fields import AccessFields
 from poller.settings.cluster_fields import AdaptiveFields, PlaceFields, SchedulingFields
 from poller.settings.failure_fields import FailureFields
 from poller.settings.service_fields import ReportFields, TrapFields, WebFields
@@ -26,6 +27,7 @@ from poller.settings.worker_fields import RetentionFields, WorkerFields
 class Settings(
     ReportFields,
     TrapFields,
+    AccessFields,
     WebFields,
     RetentionFields,
     WorkerFields,

@@ -25,9 +25,6 @@ class WebFields(BaseModel):
         description="Names under which browsers may reach the page. IP addresses, localhost and "
         "the host of web_url need no entry.",
     )
-    web_insecure: bool = Field(
-        False, description="True: the page may listen beyond loopback, although it has no login."
-    )
     web_streams: int = Field(
         200,
         ge=1,

@@ -23,7 +23,14 @@ OTHER_NAMES = {
     "POLLER_COLLECT_SECRET": "the secret of `poller collect`",
     "POLLER_ACCESSIBLE": "plain terminal output",
 }
-SECRETS = ("redis_url", "database_url", "secret_key", "flower_basic_auth", "sentry_dsn")
+SECRETS = (
+    "redis_url",
+    "database_url",
+    "secret_key",
+    "flower_basic_auth",
+    "sentry_dsn",
+    "oidc_client_secret",
+)
 RUN_FILE = "run.json"
 HOME = ".poller"
 CONFIG = "poller.toml"

@@ -226,6 +226,9 @@ class RetentionFields(BaseModel):
         le=3650,
         description="How long the daily statistics of targets are retained, in days.",
     )
+    audit_days: float = Field(
+        400.0, gt=0, le=3650, description="How long rows of the audit log are retained, in days."
+    )
     events_length: int = Field(
         10_000,
         ge=100,

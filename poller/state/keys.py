@@ -41,6 +41,7 @@
 | `attending`      | hash    | worker name#instance -> its start in ms, once published          |
 | `request:<hash>` | string  | response to a request with an Idempotency-Key, as JSON; expires  |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
+| `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
 | `domains`        | channel | wakes the workers: the list of queues changed                    |
 | `redbeat::lock`  | string  | RedBeat's lock: the token of the leader                          |
@@ -109,6 +110,10 @@ class Keys:
     def request(self, name: str) -> str:
         """The record of a request with an Idempotency-Key."""
         return f"{self.prefix}request:{name}"
+
+    def logins(self, subject: str) -> str:
+        """The counter of failed log-ins of an address or a user."""
+        return f"{self.prefix}logins:{subject}"
 
     @property
     def lock(self) -> str:

@@ -21,6 +21,7 @@ from poller.presentation.store_check import StoreCheck
 from poller.security import network_exposure, process_memory
 from poller.security.allowed_hosts import AllowedHosts
 from poller.service import job_listing
+from poller.service.access import login_demand
 from poller.service.job_listing import ShownJob
 from poller.state.cluster import beat_registry, job_totals, overview_reader, worker_registry
 from poller.state.cluster.beat_registry import BeatInstance
@@ -49,7 +50,7 @@ def run(host: str, port: int | None = None) -> None:
     """
     services = bootstrap.services()
     settings = services.settings
-    network_exposure.check_page(host, settings.web_insecure)
+    login_demand.check_exposure(services)
     process_memory.forbid_core_files()
     process_limits.raise_file_limit()  # for the streams
     services.report_errors("web")

@@ -182,7 +182,7 @@ def test_a_foreign_bind_address_is_refused() -> None:
 
 
 def test_the_page_is_not_opened_to_a_network_by_mistake(tmp_path: Path) -> None:
-    """It has no login, so an address beyond loopback needs a second setting."""
+    """An address beyond loopback needs a user, a token or another login."""
     environment = {"POLLER_HOME": str(tmp_path), "POLLER_WEB_BIND": "0.0.0.0"}
     done = subprocess.run(
         [sys.executable, "-m", "poller", "web"],
@@ -193,8 +193,11 @@ def test_the_page_is_not_opened_to_a_network_by_mistake(tmp_path: Path) -> None:
         timeout=20,
     )
     assert done.returncode == 2
-    assert "web_bind: 0.0.0.0 can be reached from outside, and the page has no login" in done.stderr
-    assert "POLLER_WEB_INSECURE=true" in done.stderr
+    assert (
+        "web_bind: 0.0.0.0 can be reached from outside, and there is no user and no token"
+        in done.stderr
+    )
+    assert "poller user add NAME --role admin" in done.stderr
 
 
 def test_an_invalid_setting_is_one_line(tmp_path: Path) -> None:

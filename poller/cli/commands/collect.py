@@ -1,4 +1,4 @@
-"""`poller collect`: one collection here and now, with no database and no Redis."""
+"""`poller collect`: one collection here and now. A database is read for `--credential` only."""
 
 from __future__ import annotations
 
@@ -60,6 +60,15 @@ def command(
         list[str] | None,
         typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector."),
     ] = None,
+    credential_name: Annotated[
+        str | None,
+        typer.Option(
+            "--credential",
+            metavar="NAME",
+            help="A stored credential instead of a typed secret; the audit log names who used it.",
+            autocompletion=completion.credentials,
+        ),
+    ] = None,
     output: Annotated[Output, typer.Option(help="How to print the readings.")] = Output.TABLE,
     timeout: Annotated[str, typer.Option(help="When to give up.")] = "10s",
     as_json: render.Json = False,
@@ -69,7 +78,7 @@ def command(
     The secret comes from POLLER_COLLECT_SECRET, from stdin when it is piped, or from a prompt.
     """
     from poller.cli.arguments import secret_input
-    from poller.cli.direct import single_poll
+    from poller.cli.direct import single_poll, stored_credential
     from poller.collectors import registry
 
     form = Output.JSON if as_json else output
@@ -79,7 +88,11 @@ def command(
     chosen = found.get(collector)
     values = key_values.option_values(chosen.Options, option or ())
     options = found.checked_options(collector, values)
-    credential = secret_input.for_collector(chosen, options)
+    if credential_name is None:
+        credential = secret_input.for_collector(chosen, options)
+    else:
+        purpose = f"collect {collector} {address}"
+        credential = stored_credential.opened_for(chosen, credential_name, purpose)
 
     report = single_poll.run(chosen, address, options, credential, budget_s)
     if form is Output.JSON:

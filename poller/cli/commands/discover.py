@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from poller import bootstrap, errors
+from poller import errors
 from poller.cli.arguments import address_range, completion, key_values
 from poller.cli.direct import discovery, discovery_report, plugin_runner
 from poller.cli.direct.discovery import NO_LOGIN, AddressResult, Login, Plan
@@ -20,7 +20,7 @@ from poller.cli.output import progress, render
 from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
-    from poller.collectors.api import Collector, Credential
+    from poller.collectors.api import Collector
     from poller.collectors.registry import Registry
 
 #: When to give up a single address, and each address of a scan.
@@ -94,7 +94,8 @@ def command(
     single = chosen[0] if collector and len(chosen) == 1 else None
     options = _options(found, chosen, single, option or ())
     budget_s = duration.timeout_ms(timeout or (_SCAN_TIMEOUT if scanned else _TIMEOUT)) / 1000
-    logins = _logins(chosen, single, credential or (), options)
+    stored = _stored(credential or (), address)
+    logins = _logins(chosen, single, stored, options)
     chosen.sort(key=lambda each: logins[each.name] == [NO_LOGIN])  # a login reads more
 
     plan = Plan(chosen, options, logins, budget_s)
@@ -179,18 +180,17 @@ def _has_required_option(collector: Collector) -> bool:
 def _logins(
     chosen: Sequence[Collector],
     single: Collector | None,
-    names: Sequence[str],
+    stored: Sequence[Login],
     options: Mapping[str, Any],
 ) -> dict[str, list[Login]]:
-    """The logins that each collector may try: the named credentials of a kind it takes."""
+    """The logins that each collector may try: the stored credentials of a kind it takes."""
     from poller.cli.arguments import secret_input
 
-    if not names and single is not None and single.name in options:
+    if not stored and single is not None and single.name in options:
         credential = secret_input.for_collector(single, options[single.name])
         return {single.name: [Login(credential=credential)]}
 
-    opened = [Login(name, _open(name)) for name in names]
-    return {each.name: _suitable(each, opened, options.get(each.name)) for each in chosen}
+    return {each.name: _suitable(each, stored, options.get(each.name)) for each in chosen}
 
 
 def _suitable(collector: Collector, opened: Sequence[Login], options: Any) -> list[Login]:
@@ -205,27 +205,8 @@ def _suitable(collector: Collector, opened: Sequence[Login], options: Any) -> li
     return [] if needed else [NO_LOGIN]
 
 
-def _open(name: str) -> Credential:
-    """The decrypted stored credential. Raises NotFound."""
-    from poller.cli.inventory import inventory_database
-    from poller.collectors import credentials
-    from poller.db import engine
-    from poller.db.inventory import inventory_feed, lookup
+def _stored(names: Sequence[str], address: str) -> list[Login]:
+    """The decrypted credentials of these names, each with its audit row. Raises NotFound."""
+    from poller.cli.direct import stored_credential
 
-    services = bootstrap.services()
-    database = inventory_database.database(services)
-
-    with engine.single_read(database) as conn:
-        key = lookup.credential_id(conn, name)
-
-    sealed = inventory_feed.credential(database, key or 0)
-    if sealed is None:
-        raise errors.NotFound(f'no credential named "{name}"', hint="poller credential list")
-
-    models = {}
-    for collector in services.registry.collectors.values():
-        for model in collector.credentials:
-            models[model.kind] = model
-
-    text = services.keyring.open(sealed.envelope, sealed.name, sealed.kind)
-    return credentials.from_json(text, models)
+    return [Login(name, stored_credential.opened(name, f"discover {address}")) for name in names]

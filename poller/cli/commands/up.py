@@ -35,6 +35,7 @@ from poller.db.engine import check_file
 from poller.db.inventory import devices
 from poller.presentation import formatting
 from poller.security import network_exposure, vault_keys
+from poller.service.access import login_demand
 from poller.settings import Settings, load, origins, setting_sources
 from poller.state.cluster import worker_registry
 from poller.state.redis_client import store_errors
@@ -119,7 +120,6 @@ class LocalCluster:
         """Start the server, upgrade the database, and publish where both are."""
         settings = self.settings
         flower.check(settings)
-        network_exposure.check_page(settings.web_bind, settings.web_insecure)
         self._choose_ports()
 
         redis_url = settings.broker_url
@@ -143,6 +143,7 @@ class LocalCluster:
         if before != after:
             self._note(f"database upgraded to revision {after}")
 
+        login_demand.check_exposure(services)
         problem = services.key_problem()
         if problem:
             self._note(f"warning: {problem}; {vault_keys.RIGHT_KEY_HINT}")
@@ -214,7 +215,7 @@ class LocalCluster:
         settings = self.settings
         if not network_exposure.is_loopback(settings.web_bind):
             address = f"{settings.web_bind}:{self.web_port}"
-            self._note(f"open    the page listens on {address} and has no login")
+            self._note(f"open    the page listens on {address} and asks for a login")
         if not network_exposure.is_loopback(settings.flower_bind):
             address = f"{settings.flower_bind}:{self.flower_port}"
             self._note(f"open    Flower listens on {address}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from poller import bootstrap
 from poller.cli.output import render
 from poller.cli.up import listen_ports
-from poller.security import network_exposure
+from poller.service.access import login_demand
 
 
 def command() -> None:
@@ -15,7 +15,7 @@ def command() -> None:
     services = bootstrap.services()
     services.configure_logs()
     settings = services.settings
-    network_exposure.check_page(settings.web_bind, settings.web_insecure)
+    login_demand.check_exposure(services)
     port = listen_ports.choose_port(
         "web_port", settings.web_port, web_process.DEFAULT_PORT, settings.web_bind, render.note
     )

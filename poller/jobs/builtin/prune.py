@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from poller.db import database_clock
+from poller.db.access import access_retention
 from poller.db.jobs import job_retention
 from poller.db.record import retention
 from poller.db.record.retention import Ages, Leftover, Pruned
@@ -76,8 +77,11 @@ def _delete(context: api.Context, now_ms: int) -> tuple[dict[str, int], Pruned]:
     context.heartbeat()
     jobs_before_ms = pruned.proven_ms - _days_ms(settings.job_runs_days)
     of_jobs = job_retention.prune(engine, jobs_before_ms, rest, until_mono)
+    context.heartbeat()
+    audit_before_ms = pruned.proven_ms - _days_ms(settings.audit_days)
+    of_access = access_retention.prune(engine, audit_before_ms, now_ms, rest, until_mono)
 
-    deleted = {**pruned.counts, "removals": removals, **asdict(of_jobs)}
+    deleted = {**pruned.counts, "removals": removals, **asdict(of_jobs), **asdict(of_access)}
     return deleted, pruned
 
 

@@ -1,0 +1,48 @@
+"""The audit log, for those who may read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from poller.db import database_clock
+from poller.db import engine as sql
+from poller.db.access import audit_rows
+from poller.db.access.audit_rows import AuditQuery, AuditRow
+from poller.domain.access.actor import Actor
+from poller.domain.access.audit_entry import AuditEntry
+from poller.presentation import formatting
+from poller.service.access.user_accounts import require_admin
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+
+#: Rows of one page at most.
+MOST_ROWS = 500
+
+
+def listing(services: Services, actor: Actor, query: AuditQuery) -> list[AuditRow]:
+    """Return rows, the newest first. Raises NotAllowed, StoreError."""
+    require_admin(actor)
+    return audit_rows.listing(services.engine, query)
+
+
+def record(services: Services, actor: Actor, entry: AuditEntry) -> None:
+    """Add a row about an act that changes no row. Raises StoreError."""
+    with sql.writing(services.engine) as conn:
+        audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
+
+
+def document(row: AuditRow) -> dict[str, Any]:
+    """Return a row as JSON has it."""
+    return {
+        "id": row.id,
+        "at": formatting.instant(row.at_ms),
+        "actor": row.actor,
+        "kind": row.kind,
+        "address": row.address,
+        "action": row.action,
+        "subject": row.subject,
+        "count": row.count,
+        "before": dict(row.before),
+        "after": dict(row.after),
+    }
