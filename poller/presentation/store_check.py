@@ -15,7 +15,7 @@ from poller.domain.record.overview import Overview
 from poller.presentation import formatting, job_states, running_workers
 from poller.presentation.health_reasons import Stores
 from poller.presentation.job_states import JobsCache
-from poller.state.redis_client import store_errors
+from poller.state import write_check
 
 #: A look at SQL that takes longer goes on beside its caller, which is told so.
 PATIENCE_S = 2.0
@@ -40,21 +40,9 @@ class StoreCheck:
         Never raises for a store; takes at most the patience and one call to Redis.
         """
         found = self._sql.look(overview)
-        write_error = "" if redis_error else _write_error(self._services)
+        services = self._services
+        write_error = "" if redis_error else write_check.error(services.redis, services.keys)
         return replace(found, redis_error=redis_error, write_error=write_error)
-
-
-def _write_error(services: Services) -> str:
-    """Why Redis takes no writes.
-
-    SETRANGE with an empty value changes nothing, but is refused as every write is.
-    """
-    try:
-        with store_errors(services.redis):
-            services.redis.setrange(services.keys.epoch, 0, "")
-    except errors.StoreError as error:
-        return error.cause or error.message
-    return ""
 
 
 class _SqlLook:

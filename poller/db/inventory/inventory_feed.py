@@ -242,7 +242,9 @@ def _spec(row: AnyRow) -> TargetSpec:
     return TargetSpec(
         id=row.id,
         version=row.version,
-        queue=_queue(row.collector, row.site_requires, row.device_requires, row.target_requires),
+        queue=routed_queue(
+            row.collector, row.site_requires, row.device_requires, row.target_requires
+        ),
         interval_ms=row.interval_ms,
         timeout_ms=row.timeout_ms,
         enabled=bool(row.enabled),
@@ -250,7 +252,7 @@ def _spec(row: AnyRow) -> TargetSpec:
 
 
 @lru_cache(maxsize=4096)
-def _queue(collector: str, site: str | None, device: str, target: str) -> str:
+def routed_queue(collector: str, site: str | None, device: str, target: str) -> str:
     """Route a target by the requirements of its site, its device and its own.
 
     A fleet has few domains and many targets, so each combination is parsed once.

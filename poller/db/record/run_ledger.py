@@ -19,6 +19,7 @@ from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.in_list import in_list
 from poller.db.tables import devices, runs, targets
+from poller.domain.batched import batched
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import Lateness
 from poller.domain.record.run import Run
@@ -92,6 +93,27 @@ def recent(
         return []
     with sql.reading(engine) as conn:
         return [_named(row) for row in conn.execute(_newest_of(branches, limit))]
+
+
+def newest_of_each(engine: Engine, target_ids: Sequence[int], limit: int) -> dict[int, list[Run]]:
+    """Return the newest runs of each of these targets, newest first. Raises StoreError."""
+    found: dict[int, list[Run]] = {target_id: [] for target_id in target_ids}
+    with sql.reading(engine) as conn:
+        for chunk in batched(target_ids, _TARGET_BRANCHES):
+            parts = [_newest_of_target(target_id, limit) for target_id in chunk]
+            for row in conn.execute(sa.union_all(*parts)):
+                run = _run(row)
+                found[run.target_id].append(run)
+
+    for runs_of_target in found.values():
+        runs_of_target.sort(key=attrgetter("plan_ms"), reverse=True)
+    return found
+
+
+def _newest_of_target(target_id: int, limit: int) -> sa.Select[Any]:
+    of_target = runs.c.target_id == target_id
+    newest = sa.select(runs).where(of_target).order_by(runs.c.plan_ms.desc()).limit(limit)
+    return sa.select(newest.subquery())
 
 
 def _branches(
@@ -172,9 +194,13 @@ def counts(engine: Engine, since_ms: int) -> dict[Result, int]:
 
 
 def _named(row: Any) -> NamedRun:
+    return NamedRun(_run(row), row.device_name, row.target_name)
+
+
+def _run(row: Any) -> Run:
     fields = {name: row._mapping[name] for name in _FIELDS}
     fields["outcome"] = Result(fields["outcome"])
-    return NamedRun(Run(**fields), row.device_name, row.target_name)
+    return Run(**fields)
 
 
 _UPSERT = """ON CONFLICT (target_id, plan_ms) DO UPDATE SET

@@ -58,3 +58,16 @@ def queue_ms(token: str, started_ms: int) -> int:
     if claimed is None:
         return 0
     return max(0, started_ms - claimed)
+
+
+def call_name(runner: str, nonce: str) -> str:
+    """Return the name of a worker's `start` call, which the board stores with the run.
+
+    The nonce distinguishes the calls of a worker. The board separates its fields with `|`.
+    """
+    return f"{runner.replace('|', '_')}~{nonce}"
+
+
+def runner_of(call: str) -> str:
+    """Return the worker of a `start` call; empty for a call without one."""
+    return call.rpartition("~")[0]

@@ -165,6 +165,33 @@ def lengthened(policy: Adaptive, interval_ms: float, depth: int) -> float:
     return min(policy.longest_ms, interval_ms * factor)
 
 
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The interval of a decision after each of its terms, in ms."""
+
+    base_ms: int
+    staleness_ms: int
+    errors_ms: int
+    stretch_ms: int
+    smoothed_ms: int
+    chosen_ms: int  # with jitter
+
+
+def breakdown(policy: Adaptive, decision: Decision) -> Breakdown:
+    """Return the interval after each term of a stored decision."""
+    by_score = interval_of_score(policy, decision.score)
+    confirming = shortened(policy, by_score, decision.errors)
+    stretched = lengthened(policy, confirming, decision.depth)
+    return Breakdown(
+        base_ms=policy.base_ms,
+        staleness_ms=round(by_score),
+        errors_ms=round(confirming),
+        stretch_ms=round(stretched),
+        smoothed_ms=decision.smoothed_ms,
+        chosen_ms=decision.chosen_ms,
+    )
+
+
 def _clamped(policy: Adaptive, interval_ms: float) -> float:
     at_least = max(policy.min_ms, interval_ms)
     return min(policy.longest_ms, at_least)
@@ -177,25 +204,20 @@ def explain(policy: Adaptive, decision: Decision) -> str:
 
 
 def _reasons(policy: Adaptive, decision: Decision) -> Iterator[str]:
-    yield f"base {duration.rounded_text(policy.base_ms)}"
+    terms = breakdown(policy, decision)
+    yield f"base {duration.rounded_text(terms.base_ms)}"
 
-    now_ms = interval_of_score(policy, decision.score)
     if abs(decision.score - policy.neutral) > _SAME_SCORE:
         source = f"staleness {decision.score:.2f} ({decision.source})"
-        yield f"{source} asks for {_rounded_text(now_ms)}"
+        yield f"{source} asks for {duration.rounded_text(terms.staleness_ms)}"
     if decision.errors:
-        now_ms = shortened(policy, now_ms, decision.errors)
         errors = "1 error shortens" if decision.errors == 1 else f"{decision.errors} errors shorten"
-        yield f"{errors} to {_rounded_text(now_ms)}"
+        yield f"{errors} to {duration.rounded_text(terms.errors_ms)}"
     if decision.depth > 1:
-        now_ms = lengthened(policy, now_ms, decision.depth)
-        yield f"{decision.depth} waiting batches stretch to {_rounded_text(now_ms)}"
+        stretched = duration.rounded_text(terms.stretch_ms)
+        yield f"{decision.depth} waiting batches stretch to {stretched}"
 
     if decision.smoothed_ms != decision.target_ms:
         yield "smoothed"
     if duration.rounded_text(decision.smoothed_ms) != duration.rounded_text(decision.chosen_ms):
         yield "jitter"
-
-
-def _rounded_text(interval_ms: float) -> str:
-    return duration.rounded_text(round(interval_ms))

@@ -114,7 +114,7 @@ def read(client: Redis, keys: Keys) -> Overview:
         lateness=stats_slices.lateness(recent_slices),
         recent=stats_slices.points(replies.slices, now_ms),
         loads=loads,
-        leader=_leader(replies.leader),
+        leader=parse_leader(replies.leader),
         standbys=replies.standbys,
         workers=workers,
         errors=_errors(replies.errors),
@@ -292,7 +292,8 @@ def _dark_sites(client: Redis, keys: Keys) -> dict[str, int]:
     return starts
 
 
-def _leader(record: Mapping[str, str]) -> Leader | None:
+def parse_leader(record: Mapping[str, str]) -> Leader | None:
+    """The leader of a `leader` record; None for an empty record."""
     if not record:
         return None
     return Leader(

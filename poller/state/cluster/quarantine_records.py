@@ -5,6 +5,7 @@ The next crashes make a record again that was lost with Redis.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -37,6 +38,11 @@ def read(client: Redis, keys: Keys) -> dict[Release, Record]:
     with store_errors(client):
         rows = client.hgetall(keys.doubts)
 
+    return parse(rows)
+
+
+def parse(rows: Mapping[Any, Any]) -> dict[Release, Record]:
+    """The records of the rows in Redis."""
     records = {}
     for field, text in rows.items():
         collector, _, distribution = str(field).partition(" ")

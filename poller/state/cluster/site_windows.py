@@ -61,7 +61,7 @@ def dark(client: Redis, keys: Keys) -> dict[str, Outage]:
 
     outages = {}
     for text in texts:
-        outage = _outage(str(text))
+        outage = parse_outage(str(text))
         if outage:
             outages[outage.site] = outage
 
@@ -107,7 +107,7 @@ def _windows(slices: Sequence[Mapping[str, str]]) -> dict[str, Window]:
     return by_site
 
 
-def _outage(text: str) -> Outage | None:
+def parse_outage(text: str) -> Outage | None:
     """The stored outage, or None for one that another release or program wrote."""
     try:
         fields: dict[str, Any] = json.loads(text)

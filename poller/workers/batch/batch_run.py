@@ -90,7 +90,7 @@ class BatchRun:
         many.
         """
         board = self._parts.services.board
-        call = secrets.token_hex(4)
+        call = self._call_name()
         start = board.start(self._token, self._attempt, call, self._parts.margin_ms, self._ids)
         self._take_over(start)
         count = len(self._unfinished)
@@ -122,7 +122,7 @@ class BatchRun:
 
     def _start_targets(self) -> None:
         """Ask the board which targets are still under this token and not started."""
-        call = secrets.token_hex(4)
+        call = self._call_name()
         start = self._parts.board.start(
             self._token, self._attempt, call, self._parts.margin_ms, self._ids
         )
@@ -133,6 +133,10 @@ class BatchRun:
         if refused:
             log.info("runs_refused", **Counter(refused))
             self._count_refused(refused)
+
+    def _call_name(self) -> str:
+        """A name for one `start` call; it tells operators which worker has the run."""
+        return run.call_name(self._parts.runner, secrets.token_hex(4))
 
     def _take_over(self, start: Start) -> None:
         self._start = start

@@ -1,0 +1,1 @@
+"""Why a target is polled as it is: facts, the causes in them, and their sentences."""
