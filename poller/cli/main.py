@@ -73,6 +73,7 @@ _BRANCHES = (
     ("Inventory", "credential", "app", "Store the secrets that devices ask for."),
     ("Inventory", "site", "app", "Where devices are, and which workers may poll them."),
     ("Inspection", "status", "command", "Is polling on time, and what failed?"),
+    ("Inspection", "why", "command", "Why a target is polled, late, failing or left alone."),
     ("Inspection", "workers", "command", "List workers, their load, and those that were lost."),
     ("Inspection", "readings", "command", "The latest values of a device."),
     ("Inspection", "runs", "command", "The outcome of every poll."),

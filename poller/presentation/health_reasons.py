@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from poller.domain.jobs.job_health import JobState
 from poller.domain.record.overview import Overview, State
 from poller.domain.scheduling import silence
+from poller.domain.why import phrases
+from poller.domain.why.phrases import without_dot
 from poller.presentation import formatting, running_workers
 from poller.presentation.job_states import ListedJob
 
@@ -69,23 +71,21 @@ Reasons = Iterator[Reason]
 
 def unusable_stores(stores: Stores) -> Reasons:
     if stores.redis_error:
-        text = f"Cannot read the board: {_without_dot(stores.redis_error)}."
+        text = f"Cannot read the board: {without_dot(stores.redis_error)}."
         yield Reason(Tone.FAILING, text, stops=True, is_store=True)
     if stores.write_error:
-        error = _without_dot(stores.write_error)
-        text = f"Redis takes no writes, so nothing can be scheduled: {error}."
+        text = f"{phrases.takes_no_writes(stores.write_error)}."
         yield Reason(Tone.FAILING, text, stops=True, is_store=True)
     if stores.sql_error:
-        text = f"{_capitalised(_without_dot(stores.sql_error))}."
+        text = f"{_capitalised(without_dot(stores.sql_error))}."
         yield Reason(Tone.FAILING, text, stops=True, is_store=True)
 
 
 def missing_processes(overview: Overview) -> Reasons:
     if overview.leader is None:
-        yield Reason(Tone.FAILING, "No leader: nothing is being scheduled.", stops=True)
+        yield Reason(Tone.FAILING, f"{phrases.NO_LEADER}.", stops=True)
     if not running_workers.count(overview):
-        text = "No worker is running: nothing is being polled."
-        yield Reason(Tone.FAILING, text, stops=True)
+        yield Reason(Tone.FAILING, f"{phrases.NO_WORKER}.", stops=True)
 
 
 def empty_board(overview: Overview, stores: Stores) -> Reasons:
@@ -122,7 +122,7 @@ def obstacles(overview: Overview, stores: Stores) -> Reasons:
     for error, number in store_errors.most_common(NAMED):
         of_workers = f"{formatting.exact(number)} of {formatting.counted(len(workers), 'worker')}"
         report = "reports" if number == 1 else "report"
-        what = " the same" if error == stores.sql_error else f": {_without_dot(error)}"
+        what = " the same" if error == stores.sql_error else f": {without_dot(error)}"
         yield Reason(Tone.FAILING, f"{of_workers} {report}{what}.")
 
     limits = Counter(worker.rate_limit for worker in workers if worker.rate_limit)
@@ -307,8 +307,3 @@ def _wait(targets: int) -> str:
 
 def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _without_dot(text: str) -> str:
-    """An error text of another program, to be continued or ended here."""
-    return text.rstrip(". ")

@@ -14,27 +14,22 @@ from poller.cli.arguments.since import Since, instant_ms
 from poller.cli.arguments.target_arguments import split_target
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, Item, column, instant, moment
+from poller.cli.output.columns import (
+    Column,
+    Fit,
+    Item,
+    column,
+    duration_column,
+    instant,
+    moment,
+)
 from poller.cli.output.render import Json
 from poller.domain.failures import error_codes
-from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.db.record.run_ledger import NamedRun
-
-
-def _duration_column(title: str, key: str, spare: int = 0) -> Column:
-    """A column for seconds, as in `1.2 s`; empty where the item has None."""
-
-    def text(item: Item) -> str:
-        seconds = item[key]
-        if seconds is None:
-            return ""
-        return duration.rounded_text(round(seconds * 1000))
-
-    return Column(title, text, right=True, fit=Fit.WHOLE, spare=spare)
 
 
 def _name(item: Item) -> str:
@@ -47,8 +42,8 @@ def _name(item: Item) -> str:
 _COLUMNS = (
     moment("PLANNED", "planned"),
     Column("TARGET", _name, fit=Fit.WHOLE),
-    _duration_column("LATE", "late_seconds", spare=1),
-    _duration_column("TOOK", "took_seconds"),
+    duration_column("LATE", "late_seconds", spare=1),
+    duration_column("TOOK", "took_seconds"),
     column("OUTCOME", "outcome", fit=Fit.WHOLE),
     column("CODE", "error_code", fit=Fit.WHOLE),
     column("CATEGORY", "category", fit=Fit.WHOLE, spare=5),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from poller.domain.inventory import duration
 from poller.presentation import formatting
 
 Item = Mapping[str, Any]
@@ -81,6 +82,18 @@ def age_column(
         return formatting.age(seconds * 1000) + tail
 
     return Column(title, text, right=True, fit=fit, spare=spare)
+
+
+def duration_column(title: str, key: str, spare: int = 0) -> Column:
+    """A column for seconds, as in `1.2 s`; empty where the item has None."""
+
+    def text(item: Item) -> str:
+        seconds = item[key]
+        if seconds is None:
+            return ""
+        return duration.rounded_text(round(seconds * 1000))
+
+    return Column(title, text, right=True, fit=Fit.WHOLE, spare=spare)
 
 
 def target_column() -> Column:

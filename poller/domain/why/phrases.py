@@ -81,15 +81,14 @@ def last_polls(facts: TargetFacts) -> str:
     number = max(1, facts.status.failures)
     polls = "the last poll" if number == 1 else f"the last {number:,} polls"
     if number == 1 or _are_all_alike(facts, number):
-        return f"{polls} {failed(facts)}"
-    return f"{polls} failed, the newest {failed(facts)}"
+        return f"{polls} timed out" if _timed_out(facts) else f"{polls} failed: {message(facts)}"
+    if _timed_out(facts):
+        return f"{polls} failed, the newest timed out"
+    return f"{polls} failed, the newest with: {message(facts)}"
 
 
-def failed(facts: TargetFacts) -> str:
-    """`timed out`, or `failed: ` with the message of the last poll, or the meaning of its code."""
-    if facts.status.code == error_codes.TIMEOUT:
-        return "timed out"
-    return f"failed: {message(facts)}"
+def _timed_out(facts: TargetFacts) -> bool:
+    return facts.status.code == error_codes.TIMEOUT
 
 
 def message(facts: TargetFacts) -> str:

@@ -224,12 +224,11 @@ def _overdue(facts: TargetFacts) -> list[str]:
     batches = facts.queue.batches
     waiting = counted(batches, "batch", "batches")
     targets = counted(max(1, facts.queue.overdue), "target")
-    workers = counted(len(facts.serving), "worker")
-    does = "does" if len(facts.serving) == 1 else "do"
+    workers = counted(len(facts.serving), "worker does", "workers do")
     return [
         phrases.every(facts),
         _overdue_part(facts),
-        f"its {workers} {does} not keep up: {waiting} and {targets} of its queue wait",
+        f"{workers} not keep up: {waiting} and {targets} of its queue wait",
     ]
 
 
