@@ -13,6 +13,7 @@ from poller.db.bounded_reads import BoundedReads
 from poller.db.inventory import explained_rows
 from poller.db.inventory.explained_rows import NO_NEIGHBOURS, Neighbours
 from poller.db.record import run_ledger
+from poller.domain.access.actor import Actor
 from poller.domain.failures.error_codes import Reach
 from poller.domain.failures.quarantine import Record
 from poller.domain.record.overview import State
@@ -73,16 +74,23 @@ def explain_device(
     return _explain(services, stored)
 
 
-def explain_target(services: Services, target_id: int) -> Explanation:
-    """Explain one target by its id. Raises NotFound."""
+def explain_target(services: Services, actor: Actor, target_id: int) -> Explanation:
+    """Explain one target by its id.
+
+    Raises NotFound, also for a target that the actor may not see. Raises StoreUnavailable for an
+    actor of one site while SQL cannot tell the site of the target.
+    """
 
     def read_rows() -> list[InventoryRow]:
         return explained_rows.by_ids(services.engine, [target_id])
 
     stored = _read_sql(services, read_rows, with_runs=True)
-    if stored.error:
+    if stored.error and actor.site is None:
         return _without_sql(services, stored.error, target_id=target_id)
-    if not stored.rows:
+    if stored.error:
+        raise errors.StoreUnavailable("the site of the target cannot be read", stored.error)
+    is_visible = stored.rows and actor.site in (None, stored.rows[0].site)
+    if not is_visible:
         raise errors.NotFound(f"no target has the id {target_id}", hint="poller target list --json")
     [found] = _explain(services, stored)
     return found

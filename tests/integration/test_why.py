@@ -13,6 +13,7 @@ from poller import errors
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.db.inventory import devices
+from poller.domain.access.scopes import Scope
 from poller.domain.failures import quarantine
 from poller.domain.failures.quarantine import Cause as IncidentCause
 from poller.domain.failures.quarantine import Incident
@@ -23,15 +24,17 @@ from poller.domain.record.overview import State, Worker
 from poller.domain.record.target_status import Status
 from poller.domain.why.causes import Cause
 from poller.domain.why.explanation import Explanation
-from poller.presentation import why_json
-from poller.service import target_explanation
+from poller.presentation.targets import why_json
+from poller.service import command_actor, target_explanation
 from poller.state.board.breakers import Breakers
 from poller.state.board.record_formats import Opening
 from poller.state.cluster import quarantine_records, site_windows, worker_registry
 from poller.state.cluster.quarantine_records import Release
+from tests.integration import api_clients
 from tests.integration.worlds import QUEUE, World
 
 RUNNER = "worker@test"
+ACTOR = command_actor.of_command()
 
 
 def announce(services: Services, **fields: object) -> None:
@@ -80,7 +83,7 @@ def test_a_polled_target_is_explained_by_its_last_run(
     assert found.sentence.startswith("Polled every 60 s; the last poll was good 0 s ago, next poll")
     [last] = found.facts.runs
     assert (last.runner, last.outcome) == (RUNNER, "ok")
-    body = json.loads(json.dumps(why_json.document(found)))
+    body = why_json.document(found).model_dump(mode="json", by_alias=True)
     assert body["schema"] == "poller.why/1"
     assert body["board"]["place"] == "due"
     assert body["workers"] == [{"worker": RUNNER, "fits": True, "reason": ""}]
@@ -274,7 +277,7 @@ def test_redis_away_is_told_with_what_sql_knows(
     [found] = target_explanation.explain_device(services, "d0")
     assert found.cause is Cause.REDIS_AWAY
     assert found.facts.name == "d0/fake"
-    assert why_json.document(found)["as_of"] is None
+    assert why_json.document(found).as_of is None
 
 
 def test_a_database_that_is_away_leaves_the_board(
@@ -288,7 +291,7 @@ def test_a_database_that_is_away_leaves_the_board(
         raise errors.StoreUnavailable("cannot use the database", "no route")
 
     monkeypatch.setattr("poller.db.engine.reading", away)
-    by_id = target_explanation.explain_target(services, ids[0])
+    by_id = target_explanation.explain_target(services, ACTOR, ids[0])
     assert by_id.cause is Cause.DATABASE_AWAY
     assert "the last good poll was 0 s ago" in by_id.sentence
     [by_name] = target_explanation.explain_device(services, "d0", "fake")
@@ -298,7 +301,26 @@ def test_a_database_that_is_away_leaves_the_board(
 def test_an_unknown_id_is_an_error(services: Services) -> None:
     """The error is NotFound."""
     with pytest.raises(errors.NotFound):
-        target_explanation.explain_target(services, 99)
+        target_explanation.explain_target(services, ACTOR, 99)
+
+
+def test_the_api_returns_the_same_document(
+    services: Services, world: World, explained: Callable[[], Explanation]
+) -> None:
+    """The numeric id names the target; an unknown id is 404, a token of another site sees none."""
+    [target] = world.add("answer")
+    world.poll_now([target], "t1")
+    body = api_clients.client(services).get(f"/api/v1/targets/{target}/why").json()
+    same = why_json.document(explained()).model_dump(mode="json", by_alias=True)
+    varying = ("as_of", "sentence", "next_poll_in_seconds")
+    for name in varying:
+        del body[name], same[name]
+    assert body == same
+    assert body["schema"] == "poller.why/1"
+    limited = api_clients.client(services, (Scope.READ,), site="ams")
+    assert limited.get(f"/api/v1/targets/{target}/why").status_code == 404
+    assert api_clients.client(services).get("/api/v1/targets/99/why").status_code == 404
+    assert api_clients.client(services, None).get("/api/v1/targets/1/why").status_code == 401
 
 
 def test_the_command_prints_the_sentence_first(

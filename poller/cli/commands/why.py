@@ -15,7 +15,7 @@ from poller.cli.inventory.inventory_database import database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, duration_column
 from poller.cli.output.render import Json
-from poller.presentation import why_json
+from poller.presentation.targets import why_json, why_types
 
 if TYPE_CHECKING:
     from poller.domain.why.explanation import Explanation
@@ -79,8 +79,8 @@ def exit_code(found: Sequence[Explanation]) -> int:
 
 def _print_all(found: Sequence[Explanation], as_json: bool) -> None:
     if as_json:
-        items = [why_json.item(each) for each in found]
-        render.document(why_json.LIST_SCHEMA, {"items": items})
+        items = [why_json.item(each).model_dump() for each in found]
+        render.document(why_types.LIST_SCHEMA, {"items": items})
         return
     if len(found) == 1:
         _print_one(found[0], as_json=False)
@@ -92,9 +92,9 @@ def _print_all(found: Sequence[Explanation], as_json: bool) -> None:
 
 
 def _print_one(found: Explanation, as_json: bool) -> None:
-    body = why_json.document(found)
+    body = why_json.document(found).model_dump(by_alias=True)
     if as_json:
-        render.document(why_json.SCHEMA, body)
+        render.document(why_types.SCHEMA, body)
         return
     render.echo(f"{found.facts.name}: {found.sentence}")
     for sentence in found.also:

@@ -15,11 +15,11 @@ from poller.bootstrap import Services
 from poller.presentation import code_explanations
 from poller.web.api.contract import idempotency, problems
 from poller.web.api.contract.needs import Reading
-from poller.web.api.inventory import sites_api
+from poller.web.api.inventory import sites_api, why_api
 
 DOCUMENT = f"{problems.PREFIX}/openapi.json"
 #: Routers of all resources, in the order of the document.
-ROUTERS = (sites_api.router,)
+ROUTERS = (sites_api.router, why_api.router)
 
 _DESCRIPTION = (
     "Everything that the command `poller` does. Errors are application/problem+json with the codes "

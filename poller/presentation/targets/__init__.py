@@ -1,0 +1,1 @@
+"""One target as people read it: its explanation, its state and its next poll."""
