@@ -32,6 +32,7 @@
 | `troubled`       | set     | targets that were told as failing                                |
 | `totals`         | hash    | the counters of `stats:<n>` since the board was made             |
 | `job_totals`     | hash    | counters of job runs, see cluster/job_totals.py                  |
+| `poll_totals`    | hash    | counters of polls by collector, see domain/metrics/poll_totals.py |
 | `errors`         | list    | the newest failures, as JSON; bounded                            |
 | `set_aside`      | list    | queue entries that are no Celery messages, as JSON; bounded      |
 | `events`         | stream  | events, see domain/record/event_kinds.py; bounded                |
@@ -72,7 +73,7 @@ _TYPES = {
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
         *("leader", "workers", "attending", "doubts", "dark", "down", "totals", "job_totals"),
-        *("prune", "beats", "job_queues"),
+        *("prune", "beats", "job_queues", "poll_totals"),
     ),
     "string": ("outbox", "epoch", "recorded", "lock"),
     "list": ("errors", "set_aside"),

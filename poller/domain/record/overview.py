@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from poller.domain.metrics.poll_totals import PollTotals
 from poller.domain.record.event_kinds import Event
 
 
@@ -128,6 +129,8 @@ class Load:
     done_per_s: float  # over the last minute
     workers: int  # living ones that serve it
     shortage: float | None  # factor of needed workers; 0 = they keep up, None = no polls are done
+    urgent: int = 0  # of the due ones, those that go first
+    due_soon: int = 0  # of the due ones, those whose slot is within SOON_MS, or past
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,8 @@ class Overview:
     prune_refused: str = ""  # why the last pass kept rows past their retention
     lateness_sum: LatenessSum = LatenessSum()
     unstarted: int = 0  # in flight for some seconds, and no worker has started them; an estimate
+    #: Counters since the board was made, by collector.
+    by_collector: Mapping[str, PollTotals] = field(default_factory=dict)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -168,6 +173,11 @@ class Overview:
         for worker in self.workers:
             labels[worker.key] = worker.key if uses[worker.name] > 1 else worker.name
         return labels
+
+    @property
+    def urgent(self) -> int:
+        """The due targets that go first."""
+        return sum(load.urgent for load in self.loads)
 
     @property
     def unserved(self) -> dict[str, int]:
@@ -180,6 +190,8 @@ class Overview:
         return unserved
 
 
+#: A target whose slot is nearer than this is due soon.
+SOON_MS = 12_000
 #: A target that is overdue by more of its own intervals than this is not late, but stuck.
 LONG_OVERDUE = 2
 

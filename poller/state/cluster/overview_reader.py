@@ -12,7 +12,16 @@ from redis import Redis
 from redis.client import Pipeline
 
 from poller.domain.batched import batched
-from poller.domain.record.overview import LastError, Leader, Load, Overview, State, Worker
+from poller.domain.metrics import poll_totals
+from poller.domain.record.overview import (
+    SOON_MS,
+    LastError,
+    Leader,
+    Load,
+    Overview,
+    State,
+    Worker,
+)
 from poller.domain.record.target_status import OPEN, REASONS, STATES
 from poller.domain.scheduling import affinity, capacity
 from poller.state.board import failing_targets, unstarted_runs
@@ -43,8 +52,10 @@ class _QueueSizes(NamedTuple):
 
     due: int
     due_overdue: int
+    due_soon: int
     urgent: int
     urgent_overdue: int
+    urgent_soon: int
     urgent_batches: int
     routine_batches: int
     needs: str | None
@@ -65,6 +76,7 @@ class _Replies:
     errors: Sequence[str]
     events: Any
     prune_refused: str
+    poll_totals: Mapping[str, str]
     queues: Mapping[str, _QueueSizes]
     slices: Sequence[Slice]  # oldest first; the last one is not complete
 
@@ -127,6 +139,7 @@ def read(client: Redis, keys: Keys) -> Overview:
         prune_refused=replies.prune_refused,
         lateness_sum=stats_slices.lateness_sum(replies.totals),
         unstarted=unstarted_runs.estimate(client, keys, now_ms) if replies.in_flight else 0,
+        by_collector=_by_collector(replies.poll_totals),
     )
 
 
@@ -143,10 +156,12 @@ def _add_commands(pipe: Pipeline, keys: Keys, now_ms: int, queues: Sequence[str]
     pipe.lrange(keys.errors, 0, ERRORS - 1)
     pipe.xrevrange(keys.events, count=EVENTS)
     pipe.hget(keys.prune, prune_notice.TEXT)
+    pipe.hgetall(keys.poll_totals)
     for queue in queues:
         for place in (keys.due(queue), keys.urgent(queue)):
             pipe.zcard(place)
             pipe.zcount(place, "-inf", now_ms - OVERDUE_MS)
+            pipe.zcount(place, "-inf", now_ms + SOON_MS)
 
         pipe.llen(queue)
         pipe.llen(queue + ROUTINE_MARK)
@@ -162,7 +177,7 @@ def _fetch(client: Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> _Re
     pipe = client.pipeline(transaction=False)
     _add_commands(pipe, keys, now_ms, queues)
     counts, in_flight, parked, opened, held, totals, leader, locked, *rest = pipe.execute()
-    standbys, errors, events, prune_refused, *rest = rest
+    standbys, errors, events, prune_refused, poll_counts, *rest = rest
 
     slices = rest[-SLICES:]
     rows = batched(rest[:-SLICES], len(_QueueSizes._fields))
@@ -179,6 +194,7 @@ def _fetch(client: Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> _Re
         errors=errors,
         events=events,
         prune_refused=prune_refused or "",
+        poll_totals=poll_counts,
         queues=dict(zip(queues, sizes, strict=True)),
         slices=slices,
     )
@@ -254,6 +270,8 @@ def _loads(
             done_per_s=done_per_s,
             workers=serving[queue],
             shortage=capacity.shortage(needed_per_s, done_per_s, overdue),
+            urgent=sizes.urgent,
+            due_soon=sizes.due_soon + sizes.urgent_soon,
         )
         loads.append(load)
 
@@ -314,6 +332,10 @@ def _errors(texts: Sequence[str]) -> list[LastError]:
             continue
 
     return errors
+
+
+def _by_collector(fields: Mapping[str, str]) -> dict[str, poll_totals.PollTotals]:
+    return poll_totals.parse((name, number(text)) for name, text in fields.items())
 
 
 def _totals(totals: Mapping[str, str]) -> dict[str, int]:

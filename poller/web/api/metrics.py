@@ -17,11 +17,10 @@ from prometheus_client.registry import Collector
 
 import poller
 from poller.domain.failures.dead_letter import Reason
-from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State, Worker
 from poller.presentation import running_workers
 from poller.presentation.health import Level
-from poller.web.api import job_metrics
+from poller.web.api import job_metrics, poll_metrics
 from poller.web.api.job_metrics import JobReading
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -95,7 +94,8 @@ def _targets(overview: Overview) -> Iterator[Metric]:
     yield _gauge("targets", "Enabled targets, by state.", states, "state")
 
     places = {
-        "due": overview.due,
+        "due": overview.due - overview.urgent,
+        "urgent": overview.urgent,
         "in_flight": overview.in_flight,
         "parked": overview.parked,
         "held": overview.held,
@@ -119,12 +119,9 @@ def _failures(overview: Overview) -> Iterator[Metric]:
 
 
 def _polls(overview: Overview) -> Iterator[Metric]:
-    totals = overview.totals
-    outcomes = {result.value: totals.get(result.value, 0) for result in Result}
-    yield _counter("polls", "Finished polls, by outcome.", outcomes, "outcome")
-
+    yield from poll_metrics.metrics(overview.by_collector)
     for name, text in _TOTALS.items():
-        yield _counter(name, text, totals.get(name, {}))
+        yield _counter(name, text, overview.totals.get(name, {}))
 
     yield _gauge("polls_per_second", "Throughput of the last minute.", overview.polls_per_second)
 
@@ -168,6 +165,10 @@ def _queues(overview: Overview) -> Iterator[Metric]:
         overdue,
         "queue",
     )
+
+    soon = {queue: load.due_soon for queue, load in loads.items()}
+    text = "Due targets past their slot or within 12 s of it, by queue."
+    yield _gauge("queue_due_soon_targets", text, soon, "queue")
 
     needed = {queue: load.needed_per_s for queue, load in loads.items()}
     yield _gauge(
@@ -216,6 +217,7 @@ def _leader(overview: Overview) -> Iterator[Metric]:
     yield _gauge("leader", "Epoch of the leader, by its name.", epochs, "name")
     if leader:
         yield _gauge("leader_epoch", "Epoch of the leader.", leader.epoch)
+        yield _counter("leader_changes", "Leaders since the board was made.", leader.epoch)
         since = leader.since_ms / 1000
         yield _gauge("leader_since_timestamp_seconds", "When the leader took over.", since)
 

@@ -361,4 +361,4 @@ class BatchRun:
 
     def _count_refused(self, results: Iterable[str]) -> None:
         with suppress(errors.StoreError):  # only a statistic
-            self._parts.services.board.count(Counter(results))
+            self._parts.services.board.count(round_effects.refusals(self._start.queue, results))

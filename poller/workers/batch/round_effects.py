@@ -16,10 +16,11 @@ from poller.domain.failures.dead_letter import Letter
 from poller.domain.failures.error_codes import Reach
 from poller.domain.inventory import duration
 from poller.domain.inventory.poll_target import PollTarget
-from poller.domain.metrics import histogram
+from poller.domain.metrics import histogram, poll_totals
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import State
 from poller.domain.record.run import Run
+from poller.domain.scheduling import queue_routing
 from poller.state.board.board_values import Report
 from poller.state.cluster import site_windows
 from poller.workers.batch.verdict import Verdict
@@ -244,7 +245,22 @@ def counters(
     changed = {name: number for name, number in counts.items() if number}
     if latest_ms >= 0:
         changed["lmax"] = latest_ms
+    collector, _ = queue_routing.parse(queue)
+    by_collector = poll_totals.of_round(collector, runs, finished)
+    changed.update(_marked(by_collector))
     return changed
+
+
+def refusals(queue: str, results: Iterable[str]) -> dict[str, int]:
+    """Return what refused runs add to the counters."""
+    counts = Counter(results)
+    collector, _ = queue_routing.parse(queue)
+    return {**counts, **_marked(poll_totals.of_outcomes(collector, counts))}
+
+
+def _marked(by_collector: dict[str, int]) -> dict[str, int]:
+    """Mark counters as totals of polls by collector, see `count` in prelude.lua."""
+    return {f"p:{name}": number for name, number in by_collector.items()}
 
 
 def _count_site(counts: Counter[str], verdict: Verdict) -> None:

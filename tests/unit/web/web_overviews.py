@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from poller.domain.metrics import poll_totals
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import (
     LastError,
@@ -119,6 +120,20 @@ HEALTHY = Overview(
         "traps_polls": 5,
     },
     lateness_sum=LatenessSum(19_204_100, 230_449_200.0),
+    by_collector=poll_totals.parse(
+        {
+            "snmp|end|ok": 19_200_002,
+            "snmp|end|failed": 4_111,
+            "snmp|code|timeout": 4_900,
+            "snmp|took|0": 3,
+            "snmp|took|3": 2,
+            "snmp|took|ms": 430,
+            "snmp|waited|0": 5,
+            "snmp|late|0": 4,
+            "snmp|late|12": 1,
+            "snmp|late|ms": 400_000,
+        }.items()
+    ),
 )
 
 _CAUSES = (

@@ -88,7 +88,8 @@ local function add(hash, field, change)
 end
 
 -- Adds the pairs (counter, increment) of ARGV from this position on to the statistics and the totals.
--- 'lmax' is a maximum; a name 's:...' belongs to the statistics of sites.
+-- 'lmax' is a maximum; a name 's:...' belongs to the statistics of sites, and 'p:...' to the totals of
+-- polls by collector.
 local function count(now, slice_ms, lifetime_s, position)
   if position > #ARGV then return end
   local slice = string.format('%d', math.floor(now / slice_ms))
@@ -97,6 +98,8 @@ local function count(now, slice_ms, lifetime_s, position)
     local name, increment = ARGV[i], ARGV[i + 1]
     if string.sub(name, 1, 2) == 's:' then
       add(sites, string.sub(name, 3), increment)
+    elseif string.sub(name, 1, 2) == 'p:' then
+      add(p .. 'poll_totals', string.sub(name, 3), increment)
     elseif name == 'lmax' then
       local maximum = tonumber(redis.call('HGET', stats, 'lmax') or 0) or 0
       if maximum < tonumber(increment) then redis.call('HSET', stats, 'lmax', increment) end

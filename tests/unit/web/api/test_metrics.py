@@ -109,8 +109,9 @@ def test_the_numbers_are_those_of_the_overview() -> None:
     sample = values(fleet.FAILING)
     assert sample["poller_targets", "failing"] == 41
     assert sample["poller_board", "in_flight"] == 1_213
-    assert sample["poller_polls_total", "failed"] == 4_111
-    assert sample["poller_polls_total", "refused"] == 0
+    assert sample["poller_polls_total", "snmp", "failed"] == 4_111
+    assert sample["poller_polls_total", "snmp", "refused"] == 0
+    assert sample["poller_poll_errors_total", "timeout", "snmp"] == 4_900
     assert sample["poller_missed_slots_total",] == 17
     assert (sample["poller_breakers_open", "failures"], sample["poller_breakers_open", "hand"]) == (
         29,
@@ -132,6 +133,28 @@ def test_the_numbers_are_those_of_the_overview() -> None:
     assert sample["poller_leader_epoch",] == 7
     assert sample["poller_queue_batches", "poll.snmp;site=ams"] == 1
     assert sample["poller_workers", "running"] == 4
+
+
+def test_the_times_of_polls_are_histograms() -> None:
+    """Buckets are cumulative; a value above the last edge is only in +Inf."""
+    sample = values(fleet.HEALTHY)
+    name = "poller_poll_duration_seconds"
+    assert [sample[f"{name}_bucket", "snmp", edge] for edge in ("0.01", "0.1", "0.25", "+Inf")] == [
+        3,
+        3,
+        5,
+        5,
+    ]
+    assert (sample[f"{name}_count", "snmp"], sample[f"{name}_sum", "snmp"]) == (5, 0.43)
+    assert sample["poller_poll_lateness_seconds_bucket", "snmp", "300"] == 4
+    assert sample["poller_poll_lateness_seconds_count", "snmp"] == 5
+
+
+def test_urgent_targets_are_a_place_of_their_own() -> None:
+    queue = fleet.load("poll.snmp", due=50, urgent=8, due_soon=20)
+    sample = values(dataclasses.replace(fleet.HEALTHY, due=50, loads=(queue,)))
+    assert (sample["poller_board", "due"], sample["poller_board", "urgent"]) == (42, 8)
+    assert sample["poller_queue_due_soon_targets", "poll.snmp"] == 20
 
 
 def test_spooled_and_dropped_polls_are_counted() -> None:
