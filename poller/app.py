@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -109,6 +111,8 @@ def _prepare_worker(**_: Any) -> None:
 def _prepare_beat(**_: Any) -> None:
     process_memory.forbid_core_files()
     _report_errors("beat")
+    with _refusals():
+        bootstrap.services().publish_metrics("beat")
 
 
 def _guard_flower(context: click.Context, _option: click.Parameter, _value: Any) -> None:
@@ -121,8 +125,15 @@ def _guard_flower(context: click.Context, _option: click.Parameter, _value: Any)
 
 def _report_errors(role: str) -> None:
     """Refuse to start with a Sentry DSN that cannot be used."""
-    try:
+    with _refusals():
         bootstrap.services().report_errors(role)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """End the process with the text of a setting that is refused: Celery would go on."""
+    try:
+        yield
     except errors.ConfigError as error:
         message = f"error[{error.code}]: {error}\n  try: {error.hint}"
         raise SystemExit(message) from None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from poller.collectors.staleness_registry import Sources
     from poller.jobs.registry import Registry as Jobs
     from poller.observability.check_ins import CheckIns
+    from poller.observability.exposition.metrics_publisher import MetricsPlace, MetricsPublisher
     from poller.observability.sentry import Reporter
     from poller.security.redaction import Redactor
     from poller.security.vault import Keyring
@@ -34,6 +35,8 @@ class Services:
         self._reporter: Reporter | None = None
         #: Check-ins of jobs to Sentry; None without a DSN.
         self.check_ins: CheckIns | None = None
+        #: The metrics of this process, once `publish_metrics` was called.
+        self.metrics: MetricsPublisher | None = None
 
     @cached_property
     def keys(self) -> Keys:
@@ -165,6 +168,38 @@ class Services:
         """Add the reporter to the root logger; `logs.configure` removes all its handlers."""
         if self._reporter is not None:
             logging.getLogger().addHandler(self._reporter)
+
+    def publish_metrics(self, role: str, process: str = "") -> None:
+        """Publish the metrics of this process. A second call does nothing. Raises InvalidSetting.
+
+        `process` tells the processes of a role apart; a worker's is its node name.
+        """
+        if self.metrics is not None:
+            return
+        from poller.observability.exposition.metrics_publisher import MetricsPublisher
+
+        place = self._metrics_place()
+        self.metrics = MetricsPublisher(self.settings.home, place, role, process)
+        self.metrics.start()
+
+    def _metrics_place(self) -> MetricsPlace:
+        from poller.observability.exposition.metrics_publisher import MetricsPlace
+        from poller.observability.exposition.scrape_server import ScrapeAccess
+        from poller.security import network_exposure
+        from poller.security.allowed_hosts import AllowedHosts
+
+        settings = self.settings
+        secret = settings.metrics_token
+        token = secret.get_secret_value() if secret else ""
+        if settings.metrics_port is not None:
+            bind, insecure = settings.metrics_bind, settings.metrics_insecure
+            network_exposure.check_metrics(bind, bool(token), insecure)
+        access = ScrapeAccess(token)
+        if not token and not settings.metrics_insecure:
+            access = ScrapeAccess(allows_host=AllowedHosts().allows)
+        return MetricsPlace(
+            settings.metrics_bind, settings.metrics_port, settings.metrics_file, access
+        )
 
     def notify(self, version: int) -> None:
         """Wake the leader after a change of the inventory."""

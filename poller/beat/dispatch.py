@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from poller.beat.session_affinity import SessionAffinity
+from poller.metering import process_metrics
 from poller.settings import Settings
 from poller.state.board.board_values import Claim, ClaimLimits
 from poller.state.board.moves import Board
@@ -65,8 +66,10 @@ class Dispatcher:
         claim = self._board.claim(leader, token, self._published, remaining, self._limits, now_ms)
         self._progress()
         if claim.token:
-            self._publish(claim, producer)
+            with process_metrics.redis_seconds.timed("publish"):
+                self._publish(claim, producer)
             self._published = claim.token
+            process_metrics.claimed_targets.add(by=claim.targets)
         return claim
 
     def _publish(self, claim: Claim, producer: Any) -> None:
@@ -74,9 +77,11 @@ class Dispatcher:
             for part in claim.parts:
                 size = self._limits.size_of(part.queue)
                 priority = URGENT_PRIORITY if part.urgent else ROUTINE_PRIORITY
+                urgency = "urgent" if part.urgent else "routine"
                 for queue, batch in self._affinity.batches(part.queue, part.ids, size):
                     ids = [int(target_id) for target_id in batch]
                     _send(claim.token, queue, priority, ids, producer)
+                    process_metrics.published_batches.add(urgency)
                     self._progress()  # the first message to a queue declares it
 
 

@@ -12,6 +12,7 @@ import time
 from poller import errors, event_publisher
 from poller.domain.record.event_kinds import Event, Kind
 from poller.event_publisher import EventLog, LogOnly
+from poller.metering import process_metrics
 from poller.observability import logs
 from poller.state.cluster.leader_lock import Leadership
 
@@ -131,6 +132,7 @@ class Leader:
         self._leads_until_mono = 0.0
         if self._announced:
             self._announced = False
+            process_metrics.leadership.add("lost")
             message = f"{self._leadership.name} does not lead any more: {reason}"
             self._record(Kind.LEADERSHIP_LOST, message, reason=reason)
 
@@ -142,6 +144,7 @@ class Leader:
         self._announced = False
         try:
             if self._leadership.resign() and was_leading:
+                process_metrics.leadership.add("handed_over")
                 message = f"{self._leadership.name} stopped and handed over"
                 self._record(Kind.LEADERSHIP_HANDED_OVER, message)
         except errors.StoreError as error:
@@ -152,6 +155,7 @@ class Leader:
         self.terms += 1
         self._stands_by = False
         self._announced = True
+        process_metrics.leadership.add("taken")
         self._record(Kind.LEADERSHIP_TAKEN, f"{self._leadership.name} leads, epoch {epoch}")
 
     def _extend(self, requested_mono: float) -> None:

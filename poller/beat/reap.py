@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result
 from poller.domain.record.run import Run
+from poller.metering import process_metrics
 from poller.observability import logs
 from poller.state.board.board_values import Reaped
 from poller.state.board.housekeeping import PAGE
@@ -29,6 +30,9 @@ def reap_rest(board: Board, leader: str, first: Sequence[Reaped], now_ms: int) -
         reaped += page
 
     if reaped:
+        started = sum(1 for item in reaped if item.attempts)
+        process_metrics.leases_reaped.add("started", by=started)
+        process_metrics.leases_reaped.add("unstarted", by=len(reaped) - started)
         log.warning("leases_lost", count=len(reaped), targets=[item.id for item in reaped[:10]])
     return [_lost_run(item, now_ms) for item in reaped if item.plan_ms]
 

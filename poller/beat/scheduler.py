@@ -36,6 +36,7 @@ from poller.beat.site_outages import SiteOutages
 from poller.beat.sql_thread import SqlThread
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import capacity
+from poller.metering import process_metrics
 from poller.observability import logs
 from poller.state import redis_client
 from poller.state.board import wrong_types
@@ -152,11 +153,13 @@ class PollScheduler(PlainEntries):
             self._leader.step_down("the board does not know us as its leader")
             pause_s = 0.0
         except STORE_FAILURES as error:
+            process_metrics.tick_failures.add()
             log.error("tick_failed", error=str(error), kind=type(error).__name__)
             self._leader.failed_tick()
             self._repair_wrong_type(error)
             pause_s = STANDBY_S
         except Exception:  # door: Celery's loop, which ends the process at an exception
+            process_metrics.tick_failures.add()
             log.exception("tick_broke")
             self._leader.failed_tick()
             pause_s = self._settings.tick_s
@@ -180,6 +183,7 @@ class PollScheduler(PlainEntries):
 
         pause_s = self._lead_once()
         elapsed_s = time.monotonic() - started_mono
+        process_metrics.tick_seconds.observe(elapsed_s)
         return min(max(0.0, pause_s - elapsed_s), self._entries.pause_s())
 
     def _lead_once(self) -> float:

@@ -19,6 +19,7 @@ from poller.bootstrap import Services
 from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.record.run import Run
 from poller.event_publisher import EventLog
+from poller.metering import process_metrics
 from poller.observability import logs
 from poller.state.board import down_devices
 from poller.state.board.board_maintenance import BoardMaintenance
@@ -90,10 +91,12 @@ class SqlThread:
             except NotLeader:
                 continue  # the tick notices too, and wakes this thread in the next term
             except errors.StoreError as error:
+                process_metrics.reconcile_errors.add(type(error).__name__)
                 self._log_failure(str(error))
                 self._stopping.wait(RETRY_S)
                 self._wanted.set()
             except Exception:  # door: the end of this thread; it must not die
+                process_metrics.reconcile_errors.add("Bug")
                 log.exception("sql_thread_broke")
                 self._stopping.wait(RETRY_S)
 
@@ -102,7 +105,8 @@ class SqlThread:
         engine = self._services.engine
         leader = self._leader.token
 
-        reconciled = reconcile.reconcile(board, engine, leader, board.now_ms())
+        with process_metrics.reconcile_seconds.timed():
+            reconciled = reconcile.reconcile(board, engine, leader, board.now_ms())
         if reconciled.event:
             self._events.record(reconciled.event)
         if reconciled.changed:

@@ -72,7 +72,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
     if engine.dialect.name == "postgresql":
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     check_file(engine)
-    with store_errors(engine.url), engine.connect() as conn:
+    with store_errors(engine.url, "read"), engine.connect() as conn:
         yield conn.execution_options(**options)
 
 
@@ -80,7 +80,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 def single_read(engine: Engine) -> Iterator[Connection]:
     """Open a connection for one SELECT, without the cost of a transaction on PostgreSQL."""
     check_file(engine)
-    with store_errors(engine.url), engine.connect() as conn:
+    with store_errors(engine.url, "read"), engine.connect() as conn:
         if engine.dialect.name == "postgresql":
             conn.execution_options(isolation_level="AUTOCOMMIT")
         yield conn
@@ -96,7 +96,11 @@ def writing(engine: Engine) -> Iterator[Connection]:
     The file is checked again after the commit: rows in a file that was deleted meanwhile are lost.
     """
     check_file(engine)
-    with store_errors(engine.url), _turn_to_write(engine), engine.connect() as conn:
+    with (
+        store_errors(engine.url, "write"),
+        _turn_to_write(engine),
+        engine.connect() as conn,
+    ):
         conn.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         with conn.begin():
             yield conn

@@ -5,6 +5,7 @@ passwords.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import URL
 
 from poller import errors
+from poller.metering import process_metrics
 
 UPGRADE_HINT = "run: poller db upgrade"
 
@@ -147,12 +149,17 @@ _REFUSALS = (
 
 
 @contextmanager
-def store_errors(url: URL) -> Iterator[None]:
-    """Translate every exception of SQLAlchemy that is raised inside."""
+def store_errors(url: URL, access: str) -> Iterator[None]:
+    """Translate every exception of SQLAlchemy that is raised inside. Time the transaction."""
+    started_mono = time.monotonic()
     try:
         yield
     except exc.SQLAlchemyError as error:
-        raise translate(error, url) from error
+        translated = translate(error, url)
+        process_metrics.sql_errors.add(type(translated).__name__)
+        raise translated from error
+    finally:
+        process_metrics.sql_seconds.observe(time.monotonic() - started_mono, access)
 
 
 def translate(error: exc.SQLAlchemyError, url: URL) -> errors.PollerError:

@@ -1,4 +1,4 @@
-"""Refuses to open the page or Flower to a network by mistake."""
+"""Refuses to open the page, Flower or the metrics to a network by mistake."""
 
 from __future__ import annotations
 
@@ -34,4 +34,15 @@ def check_flower(bind: str, has_login: bool) -> None:
             "and Flower has no password",
             hint="set POLLER_FLOWER_BASIC_AUTH=user:password (or ..._FILE), "
             "or bind it to 127.0.0.1",
+        )
+
+
+def check_metrics(bind: str, has_token: bool, insecure: bool) -> None:
+    """Refuse metrics beyond loopback without a token. Raises InvalidSetting."""
+    if not is_loopback(bind) and not has_token and not insecure:
+        raise errors.InvalidSetting(
+            f"metrics_bind: {bind or 'every address'} can be reached from outside, "
+            "and metrics_token is not set",
+            hint="set POLLER_METRICS_TOKEN (or ..._FILE), bind it to 127.0.0.1, "
+            "or set POLLER_METRICS_INSECURE=true if the network may read it",
         )

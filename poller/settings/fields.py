@@ -18,7 +18,7 @@ from pydantic_settings import (
 from poller.settings.access_fields import AccessFields
 from poller.settings.cluster_fields import AdaptiveFields, PlaceFields, SchedulingFields
 from poller.settings.failure_fields import FailureFields
-from poller.settings.service_fields import ReportFields, TrapFields, WebFields
+from poller.settings.service_fields import MetricsFields, ReportFields, TrapFields, WebFields
 from poller.settings.setting_sources import PREFIX, layers
 from poller.settings.worker_fields import RetentionFields, WorkerFields
 
@@ -26,6 +26,7 @@ from poller.settings.worker_fields import RetentionFields, WorkerFields
 # The reference lists the fields of the last base first, so the groups are named in reverse.
 class Settings(
     ReportFields,
+    MetricsFields,
     TrapFields,
     AccessFields,
     WebFields,

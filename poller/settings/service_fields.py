@@ -1,7 +1,8 @@
-"""Settings of the page, Flower, the trap listener, logs and Sentry reports."""
+"""Settings of the page, Flower, the trap listener, metrics, logs and Sentry reports."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
@@ -83,6 +84,52 @@ class TrapFields(BaseModel):
         description="Devices that one listener polls per second because of traps; others wait.",
     )
     trap_listener: bool = Field(False, description="True: `poller up` also runs `poller traps`.")
+
+
+class MetricsFields(BaseModel):
+    """Where the metrics of the processes of a host are."""
+
+    metrics_port: int | None = Field(
+        None,
+        ge=0,
+        le=65535,
+        description="Port where one process of a host serves the metrics of all its poller "
+        "processes. Not set: they are at /metrics of the page.",
+    )
+    metrics_bind: str = Field("127.0.0.1", description="Address of metrics_port.")
+    metrics_token: SecretStr | None = Field(
+        None, description="Bearer token that a scrape of metrics_port must show."
+    )
+    metrics_insecure: bool = Field(
+        False,
+        description="True: metrics_port may listen beyond loopback without metrics_token.",
+    )
+    metrics_file: Path | None = Field(
+        None,
+        description="File for node_exporter's textfile collector with the metrics of a host, "
+        "replaced every 5 s. Its name must end in .prom.",
+    )
+
+    @field_validator("metrics_file", mode="after")
+    @classmethod
+    def _check_file(cls, value: Path | None) -> Path | None:
+        """Refuse a name that node_exporter does not read; an empty one counts as not set."""
+        if value is None or value == Path():
+            return None
+        if value.suffix != ".prom":
+            raise ValueError("its name must end in .prom, or node_exporter does not read it")
+        return value.expanduser()
+
+    @field_validator("metrics_token", mode="after")
+    @classmethod
+    def _check_token(cls, value: SecretStr | None) -> SecretStr | None:
+        """Refuse a token that no header can carry; an empty one counts as not set."""
+        text = value.get_secret_value() if value else ""
+        if not text:
+            return None
+        if not text.isascii() or not text.isprintable() or " " in text:
+            raise ValueError("it must be printable ASCII without spaces")
+        return value
 
 
 class ReportFields(BaseModel):

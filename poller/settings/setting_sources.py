@@ -28,6 +28,7 @@ SECRETS = (
     "database_url",
     "secret_key",
     "flower_basic_auth",
+    "metrics_token",
     "sentry_dsn",
     "oidc_client_secret",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from typing import Any
 import redis
 
 from poller import errors
+from poller.metering import process_metrics
 from poller.state import redis_errors
 from poller.state.call_budget import CallBudget
 
@@ -70,9 +72,13 @@ def where(client: redis.Redis) -> str:
 
 
 @contextmanager
-def store_errors(client: redis.Redis) -> Iterator[None]:
-    """Translate exceptions of redis-py; none leaves this package."""
+def store_errors(client: redis.Redis, call: str = "other") -> Iterator[None]:
+    """Translate exceptions of redis-py; none leaves this package. Time the call by its name."""
+    started_mono = time.monotonic()
     try:
         yield
     except redis_errors.EXPECTED as error:
+        process_metrics.redis_errors.add(type(error).__name__)
         raise redis_errors.translate(error, where(client)) from error
+    finally:
+        process_metrics.redis_seconds.observe(time.monotonic() - started_mono, call)

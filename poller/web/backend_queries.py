@@ -76,3 +76,4 @@ class BackendQueries:
     job: Callable[[str], ShownJob] = _no_job  # by name
     job_runs: Callable[[RunsQuery], RunsPage] = _no_runs
     beats: Callable[[], Sequence[BeatInstance]] = _no_beats  # the living ones
+    process_metrics: Callable[[], bytes] = bytes  # of the processes of this host, as text

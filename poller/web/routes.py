@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
@@ -137,7 +138,7 @@ def create_app(
 
     error_responses.add(app, page)
     _add_probes(app, snapshots)
-    _add_metrics(app, snapshots, JobReadings(backend.job_readings))
+    _add_metrics(app, snapshots, JobReadings(backend.job_readings), backend.process_metrics)
     _add_overview_api(app, snapshots)
     _add_stream(app, snapshots, files.build, most_streams, stopping or asyncio.Event())
     _add_overview_page(app, page, snapshots)
@@ -173,7 +174,12 @@ def _add_probes(app: FastAPI, snapshots: Snapshots) -> None:
         return JSONResponse(body, status_code=200 if verdict.is_ready else 503)
 
 
-def _add_metrics(app: FastAPI, snapshots: Snapshots, job_readings: JobReadings) -> None:
+def _add_metrics(
+    app: FastAPI,
+    snapshots: Snapshots,
+    job_readings: JobReadings,
+    process_metrics: Callable[[], bytes],
+) -> None:
     @app.get("/metrics")
     async def scrape() -> Response:
         """Metrics for Prometheus."""
@@ -183,7 +189,8 @@ def _add_metrics(app: FastAPI, snapshots: Snapshots, job_readings: JobReadings) 
         level = snapshot.health.level
         # In a thread: a thousand jobs are 30,000 lines, for which the live pages must not wait.
         text = await run_in_threadpool(metrics.render, overview, level, jobs)
-        return Response(text, media_type=metrics.CONTENT_TYPE)
+        of_processes = await run_in_threadpool(process_metrics)
+        return Response(text + of_processes, media_type=metrics.CONTENT_TYPE)
 
 
 def _add_overview_api(app: FastAPI, snapshots: Snapshots) -> None:

@@ -54,6 +54,7 @@ def run(host: str, port: int | None = None) -> None:
     process_memory.forbid_core_files()
     process_limits.raise_file_limit()  # for the streams
     services.report_errors("web")
+    services.publish_metrics("web")
     hosts = AllowedHosts(settings.web_hosts, [settings.web_url])
     with listen(host, port) as listener:
         _log_address(listener)
@@ -148,7 +149,17 @@ def backend_queries(services: Services) -> BackendQueries:
         job=job,
         job_runs=partial(job_listing.runs, services),
         beats=beats,
+        process_metrics=partial(_process_metrics, services),
     )
+
+
+def _process_metrics(services: Services) -> bytes:
+    """The metrics of the processes of this host, unless they have a place of their own."""
+    settings = services.settings
+    has_own_place = settings.metrics_port is not None or settings.metrics_file is not None
+    if services.metrics is None or has_own_place:
+        return b""
+    return services.metrics.text()
 
 
 class _Server(uvicorn.Server):

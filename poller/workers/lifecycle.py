@@ -92,6 +92,7 @@ def _start_up(sender: Any, **_: Any) -> None:
     if state.owns_process:
         # Celery sends no signal at the end of a cold shutdown.
         atexit.register(worker_process.leave, sender.hostname)
+        services.publish_metrics("worker", sender.hostname)
     _log_plugin_problems(services)
     _log_key_problem(services)
 

@@ -28,6 +28,7 @@ def command() -> None:
     services = bootstrap.services()
     services.configure_logs()
     services.report_errors("traps")
+    services.publish_metrics("traps")
     database(services)
     settings = services.settings
 

@@ -30,7 +30,7 @@ class Scripts:
     def run(self, name: str, arguments: Sequence[Any]) -> Any:
         """Run a script and return its reply. Raises StoreError."""
         script = self._script(name)
-        with store_errors(self._client):
+        with store_errors(self._client, name):
             return script(keys=self._keys, args=arguments)
 
     def run_as_leader(self, name: str, leader: str, arguments: Sequence[Any]) -> Any:

@@ -98,7 +98,7 @@ class _StatusCounts:
 
 def read(client: Redis, keys: Keys) -> Overview:
     """Read the overview. Raises StoreUnavailable."""
-    with store_errors(client):
+    with store_errors(client, "overview"):
         seconds, micros = client.time()
         now_ms = seconds * 1000 + micros // 1000
         queues = sorted(str(queue) for queue in client.smembers(keys.queues))

@@ -67,7 +67,7 @@ class Surveyor:
             housekeeping.add_to(pipe)
 
         sent_mono = time.monotonic()
-        with store_errors(client):
+        with store_errors(client, "survey"):
             replies = pipe.execute(raise_on_error=False)
             clock, version, workers, entries, entry_count, *replies = replies
             read_mono = time.monotonic()

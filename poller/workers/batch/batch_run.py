@@ -18,6 +18,7 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record import run
 from poller.domain.record.event_kinds import Event
 from poller.domain.record.run import Run
+from poller.metering import process_metrics
 from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state.board.board_values import Move, Start, Started
@@ -356,6 +357,7 @@ class BatchRun:
         now_ms = self._start.believed_ms
         moves = [Move(target_id, now_ms + pause_ms) for target_id in ids]
         self._parts.board.finish(self._token, moves, believed_ms=now_ms)
+        process_metrics.leases.add("handed_back", by=len(moves))
         for target_id in ids:
             self._unfinished.pop(target_id, None)  # a target to be retried is not among them
 

@@ -19,6 +19,7 @@ from poller.collectors.credentials import Credential
 from poller.db import bounded_reads
 from poller.db.bounded_reads import BoundedReads
 from poller.db.inventory import inventory_feed
+from poller.metering import process_metrics
 from poller.observability import logs
 from poller.workers.batch.target_cache import CachedTarget
 
@@ -90,6 +91,8 @@ class CredentialCache:
             missing = [credential_id for credential_id in ids if credential_id not in current]
             self.hits += len(current)
             self.misses += len(missing)
+            process_metrics.credential_cache.add("hit", by=len(current))
+            process_metrics.credential_cache.add("miss", by=len(missing))
             self._due.update(each for each in current if known[each].refresh_mono <= now_mono)
 
         if self._due:

@@ -14,6 +14,7 @@ import redis
 from poller import errors
 from poller.domain.failures.outcome import Result
 from poller.domain.record.event_kinds import Event
+from poller.metering import process_metrics
 from poller.state.board.board_values import Move, Report, Start
 from poller.state.board.moves import EVENTS_LENGTH, Board
 
@@ -31,10 +32,14 @@ class RetryingBoard:
     def start(
         self, token: str, attempt: int, call: str, margin_ms: int, ids: Sequence[int]
     ) -> Start:
-        return self._repeat(self._board.start, token, attempt, call, margin_ms, ids)
+        start = self._repeat(self._board.start, token, attempt, call, margin_ms, ids)
+        _count_leases("taken", "refused", [started.result for started in start.targets])
+        return start
 
     def hold(self, token: str, lease_ms: int, ids: Sequence[int]) -> dict[int, Result]:
-        return self._repeat(self._board.hold, token, lease_ms, ids)
+        held = self._repeat(self._board.hold, token, lease_ms, ids)
+        _count_leases("held", "lost", list(held.values()))
+        return held
 
     def finish(
         self,
@@ -67,6 +72,7 @@ class RetryingBoard:
             try:
                 return call(*args, **kwargs)
             except errors.StoreUnavailable as error:
+                process_metrics.leases.add("error")
                 if not is_away(error) or self._draining.wait(REPEAT_S):
                     raise
 
@@ -74,3 +80,10 @@ class RetryingBoard:
 def is_away(error: BaseException) -> bool:
     """Whether Redis did not answer."""
     return isinstance(error.__cause__, redis.ConnectionError | redis.TimeoutError)
+
+
+def _count_leases(ok: str, refused: str, results: Sequence[Result]) -> None:
+    good = results.count(Result.OK)
+    process_metrics.leases.add(ok, by=good)
+    if good < len(results):
+        process_metrics.leases.add(refused, by=len(results) - good)

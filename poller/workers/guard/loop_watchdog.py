@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 
+from poller.metering import process_metrics
 from poller.observability import logs
 from poller.workers.guard import running_code
 from poller.workers.guard.black_box import BlackBox
@@ -50,8 +51,9 @@ class LoopWatchdog:
         thread = threading.Thread(target=self._watch, args=arguments, name="watchdog", daemon=True)
         thread.start()
 
-    def _answer(self) -> None:
+    def _answer(self, asked_mono: float) -> None:
         """Runs on the loop."""
+        process_metrics.loop_lag_seconds.observe(time.monotonic() - asked_mono)
         if not self._thread_id:
             self._thread_id = threading.get_ident()
             self._alarm = _create_alarm(self._thread_id)
@@ -62,12 +64,14 @@ class LoopWatchdog:
         bad_checks = 0
         while True:
             self._reset_alarms()
-            loop.call_soon_threadsafe(self._answer)
+            loop.call_soon_threadsafe(self._answer, time.monotonic())
             time.sleep(CHECK_S)
 
             before = progress
             progress = self._progress()
             bad_checks = bad_checks + 1 if progress == before else 0
+            if bad_checks == 1:
+                process_metrics.loop_stalls.add()
 
             if bad_checks >= BAD_CHECKS:
                 poll = running_code.on_loop(self._black_box.cells)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import enum
 import mmap
-import os
-import resource
 import time
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from billiard.process import current_process
 
+from poller.metering import process_usage
 from poller.workers.process import process_limits
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def process_counts(poller: Poller, jobs: JobRunner) -> ProcessCounts:
         polls=poller.polls,
         in_flight=poller.in_flight,
         jobs=jobs.running,
-        rss_bytes=_rss_bytes(),
+        rss_bytes=process_usage.resident_bytes(),
         spool_waiting=poller.writers.waiting,
         spool_dropped=poller.writers.dropped,
         secret_hits=poller.credentials.hits,
@@ -124,9 +123,13 @@ class PreforkChildren:
         for offset, value in enumerate(values):
             self._cells[first + offset] = value
 
+    def row(self) -> int:
+        """Return the row of this child. Its successor has the same."""
+        return int(getattr(current_process(), "index", 0)) % self._max_children
+
     def follow_worker(self, poller: Poller, jobs: JobRunner) -> None:
         """In a child's thread, for ever: report its counts and follow the worker's phase."""
-        row = getattr(current_process(), "index", 0) % self._max_children
+        row = self.row()
         inherited = self.read(row)
         followed = Phase.POLLING
         garbage = process_limits.FailureGarbage()
@@ -142,11 +145,3 @@ class PreforkChildren:
                     poller.drain()
             garbage.collect_if_due()
             time.sleep(REPORT_S)
-
-
-def _rss_bytes() -> int:
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 
 from poller import errors, plugins
 from poller.domain.failures import outcome
+from poller.metering import process_metrics
 from poller.observability import logs
 from poller.workers.results.spool import Spool, SpooledRounds
 
@@ -129,7 +130,7 @@ class DestinationWriter(Generic[T]):
         """
         with self._changed:
             if self.spool:
-                self.spool.append(items)
+                self._append_to_spool(items)
                 return None
             queued = QueuedRound(items)
             self._queue.append(queued)
@@ -171,11 +172,17 @@ class DestinationWriter(Generic[T]):
             if items is None:
                 return
             try:
-                self._write(items)
+                with process_metrics.write_seconds.timed(self.spool.name):
+                    self._write(items)
             except BaseException as error:  # noqa: BLE001  door: a sink; this thread must go on
+                self._count("failed", len(items))
                 self._on_failed(error)
             else:
+                self._count("ok", len(items))
                 self._on_written(len(items))
+
+    def _count(self, result: str, polls: int) -> None:
+        process_metrics.writes.add(self.spool.name, result, by=polls)
 
     def _next_items(self) -> list[T] | None:
         """Wait for rows and return the oldest. The thread ends after None."""
@@ -257,9 +264,13 @@ class DestinationWriter(Generic[T]):
             return
         self._outage.mark_down(reason)
         for number, queued in enumerate(self._queue, 1):
-            self.spool.append(queued.items)
+            self._append_to_spool(queued.items)
             queued.mark_stored()
             if number == self._writing_queued:
                 self._taken = self.spool.oldest(sys.maxsize)
         self._queue.clear()
         self._writing_queued = 0
+
+    def _append_to_spool(self, items: Sequence[T]) -> None:
+        self.spool.append(items)
+        self._count("spooled", len(items))

@@ -27,3 +27,13 @@ def test_other_addresses_need_a_login(bind: str) -> None:
 
     network_exposure.check_page(bind, has_login=True)
     network_exposure.check_flower(bind, has_login=True)
+
+
+def test_metrics_beyond_loopback_need_a_token_or_permission() -> None:
+    """The error names the setting and the way out."""
+    with pytest.raises(errors.InvalidSetting, match=r"metrics_bind: 0\.0\.0\.0") as refused:
+        network_exposure.check_metrics("0.0.0.0", has_token=False, insecure=False)
+    assert "POLLER_METRICS_TOKEN" in refused.value.hint
+    network_exposure.check_metrics("0.0.0.0", has_token=True, insecure=False)
+    network_exposure.check_metrics("0.0.0.0", has_token=False, insecure=True)
+    network_exposure.check_metrics("127.0.0.1", has_token=False, insecure=False)

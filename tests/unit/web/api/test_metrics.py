@@ -18,6 +18,8 @@ from poller import errors
 from poller.domain.jobs.job_health import JobState
 from poller.domain.jobs.run_totals import EDGES_S, RunOutcome, RunTotals
 from poller.domain.record.overview import Overview
+from poller.metering import instruments, process_metrics
+from poller.observability.exposition import text_format
 from poller.presentation.health import Level
 from poller.web.api import metrics, snapshot
 from poller.web.api.job_metrics import JobReading
@@ -76,7 +78,23 @@ def test_the_documented_metrics_are_the_exposed_ones() -> None:
     }
     overview = dataclasses.replace(fleet.FAILING, loads=(fleet.load("poll.acme", workers=0),))
     jobs = [reading(totals=ran(), last_success_age_s=5.0)]
-    assert exposed(metrics.render(overview, Level.OK, jobs).decode()) == documented
+    of_cluster = exposed(metrics.render(overview, Level.OK, jobs).decode())
+    of_processes = exposed(process_metrics_text())
+    assert not of_cluster.keys() & of_processes.keys()
+    assert of_cluster | of_processes == documented
+
+
+def process_metrics_text() -> str:
+    """All metrics of a process, each with a value."""
+    for instrument in process_metrics.INSTRUMENTS:
+        labels = ["x"] * len(instrument.labels)
+        if isinstance(instrument, instruments.Counter):
+            instrument.add(*labels)
+        elif isinstance(instrument, instruments.Histogram):
+            instrument.observe(1.0, *labels)
+        elif isinstance(instrument, instruments.Gauge):
+            instrument.set(1, *labels)
+    return text_format.render([text_format.of_process("web", "web")]).decode()
 
 
 def test_the_alerts_name_documented_metrics() -> None:

@@ -1,0 +1,97 @@
+"""Every metric of a process. docs/metrics.md describes each; a test compares the two."""
+
+from __future__ import annotations
+
+import os
+
+from poller.metering.instruments import CALL_EDGES_S, Counter, Gauge, Histogram, Instrument
+
+#: Upper edges for work that reads a whole fleet, in seconds.
+_WORK_EDGES_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+# Stores.
+redis_seconds = Histogram("poller_redis_seconds", "Calls to Redis, by script.", "call")
+redis_errors = Counter("poller_redis_errors", "Calls to Redis that failed, by kind.", "kind")
+sql_seconds = Histogram("poller_sql_seconds", "SQL transactions, by access.", "access")
+sql_errors = Counter("poller_sql_errors", "SQL transactions that failed, by kind.", "kind")
+
+# Workers.
+leases = Counter("poller_leases", "Leases of targets, by what became of them.", "result")
+write_seconds = Histogram(
+    "poller_write_seconds", "Writes of results, by destination.", "destination"
+)
+writes = Counter(
+    "poller_writes", "Results of polls, by destination and result.", "destination", "result"
+)
+credential_cache = Counter(
+    "poller_credential_cache", "Credentials that batches needed, by result.", "result"
+)
+loop_lag_seconds = Histogram(
+    "poller_loop_lag_seconds", "Wait of a callback for the poll loop, once a second."
+)
+loop_stalls = Counter("poller_loop_stalls", "Times the poll loop stood still for a second.")
+
+# Schedulers.
+tick_seconds = Histogram("poller_tick_seconds", "Ticks of the leader.", edges_s=CALL_EDGES_S)
+tick_failures = Counter("poller_tick_failures", "Ticks that failed.")
+claimed_targets = Counter("poller_claimed_targets", "Targets that the leader claimed.")
+published_batches = Counter(
+    "poller_published_batches", "Batches that the leader published.", "priority"
+)
+reconcile_seconds = Histogram(
+    "poller_reconcile_seconds",
+    "Passes that bring the board in step with the inventory.",
+    edges_s=_WORK_EDGES_S,
+)
+reconcile_errors = Counter(
+    "poller_reconcile_errors", "Failures of the leader's work with SQL, by kind.", "kind"
+)
+leases_reaped = Counter(
+    "poller_leases_reaped", "Leases that ran out and were closed by the leader.", "state"
+)
+leadership = Counter("poller_leadership", "Changes of this scheduler's leadership.", "change")
+
+# Every process.
+process_info = Gauge("poller_process_info", "1, with role and version.", "version")
+process_start = Gauge("poller_process_start_timestamp_seconds", "When the process started.")
+process_cpu = Counter("poller_process_cpu_seconds", "CPU time of the process.")
+process_memory = Gauge("poller_process_memory_bytes", "Resident memory of the process.")
+process_files = Gauge("poller_process_open_files", "Open file descriptors of the process.")
+process_threads = Gauge("poller_process_threads", "Threads of the process.")
+process_seen = Gauge(
+    "poller_process_seen_timestamp_seconds", "When the process wrote these numbers."
+)
+
+#: In the order of exposition.
+INSTRUMENTS: tuple[Instrument, ...] = tuple(
+    value for value in list(globals().values()) if isinstance(value, Instrument)
+)
+
+#: Values of labels that a counter has from the start: the first failure is then a rise from 0.
+_FROM_ZERO: dict[Counter, tuple[tuple[str, ...], ...]] = {
+    leases: (("taken",), ("refused",), ("lost",), ("handed_back",)),
+    credential_cache: (("hit",), ("miss",)),
+    loop_stalls: ((),),
+}
+_FROM_ZERO_IN_BEAT: dict[Counter, tuple[tuple[str, ...], ...]] = {
+    tick_failures: ((),),
+    claimed_targets: ((),),
+    leases_reaped: (("started",), ("unstarted",)),
+    leadership: (("taken",), ("lost",), ("handed_over",)),
+}
+_FROM_ZERO_BY_ROLE = {"worker": _FROM_ZERO, "beat": _FROM_ZERO_IN_BEAT}
+
+
+def begin(role: str) -> None:
+    """Give the counters of a role their first value."""
+    for counter, rows in _FROM_ZERO_BY_ROLE.get(role, {}).items():
+        for labels in rows:
+            counter.add(*labels, by=0)
+
+
+def _forget_parent() -> None:
+    for instrument in INSTRUMENTS:
+        instrument.clear()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
