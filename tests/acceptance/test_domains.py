@@ -56,8 +56,9 @@ def announced(cluster: Cluster) -> dict[str, Worker]:
 
 
 def queues(cluster: Cluster, worker: Program) -> list[str]:
+    """Return the queues of polls that a worker takes from; that of its jobs stays the same."""
     found = announced(cluster).get(worker.name)
-    return list(found.queues) if found else []
+    return [queue for queue in found.queues if queue.startswith("poll.")] if found else []
 
 
 def add(cluster: Cluster, name: str, require: str) -> None:

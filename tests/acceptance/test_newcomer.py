@@ -58,7 +58,7 @@ def test_a_new_job_is_picked_up_listed_and_run(told: str) -> None:
     assert job["schedule"] == "*/5 * * * * UTC"
     titles, *rows = (line.split("\t") for line in tables[2:])
     runs = [dict(zip(titles, row, strict=True)) for row in rows]
-    assert {(run["job"], run["outcome"], run["try"]) for run in runs} == {
+    assert {(run["job"], run["outcome"], run["attempt"]) for run in runs} == {
         ("nightly", "success", "1 of 3")
     }
     assert len({run["plan"] for run in runs}) == len(runs) >= 2
