@@ -14,6 +14,7 @@ from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.state.board.board_repair import Repair, Repaired
 from poller.state.board.moves import Board
+from poller.state.board.unwell_targets import UnwellTargets
 
 
 class BoardAudit:
@@ -28,6 +29,7 @@ class BoardAudit:
         """Returns the event of a repair, or None if there was none."""
         if self._adds_up():
             self._failed_last_time = False
+            self._check_unwell()
             return None
         if not self._failed_last_time:
             self._failed_last_time = True
@@ -41,6 +43,13 @@ class BoardAudit:
         """Every target waits or is in flight; a target in flight may have been removed since."""
         sizes = self._board.sizes()
         return sizes.waiting <= sizes.targets <= sizes.waiting + sizes.in_flight
+
+    def _check_unwell(self) -> None:
+        """Make the list of unwell targets anew if it is damaged, or a worker of an earlier release
+        does not keep it.
+        """
+        if not UnwellTargets(self._board).is_sound():
+            Repair(self._board).recount()
 
     def _repair(self, now_ms: int) -> Repaired:
         def next_slot(spec: TargetSpec) -> int:

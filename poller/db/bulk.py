@@ -81,7 +81,9 @@ def _sqlite_instant(instant: datetime) -> str:
 @cache
 def _postgresql(table: sa.Table[Any], tail: str, names: Columns) -> str:
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-    arrays = ", ".join(f"%b::{table.c[name].type.compile(dialect=dialect)}[]" for name in names)
+    types = [table.c[name].type.compile(dialect=dialect) for name in names]
+    # The order in which a column is sorted is no part of the type of an array.
+    arrays = ", ".join(f"%b::{name.partition(' COLLATE ')[0]}[]" for name in types)
     return f"INSERT INTO {table.name} ({_quoted(names)}) SELECT * FROM unnest({arrays}) {tail}"  # noqa: S608
 
 

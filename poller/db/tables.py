@@ -65,6 +65,13 @@ class Instant(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+def by_code_point(length: int) -> String:
+    """Return the type of a text that is sorted by code point, as SQLite and Python do, whatever
+    the locale of a PostgreSQL database.
+    """
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
 def _stamps() -> list[Column[Any]]:
     return [
         Column("created_at", Instant, nullable=False),
@@ -107,14 +114,24 @@ devices = Table(
     "devices",
     metadata,
     Column("id", Key, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
-    Column("address", String(255), nullable=False),
-    Column("site_id", ForeignKey("sites.id"), nullable=True, index=True),
+    Column("name", by_code_point(200), nullable=False, unique=True),
+    Column("address", by_code_point(255), nullable=False),
+    Column("site_id", ForeignKey("sites.id"), nullable=True),
     Column("credential_id", ForeignKey("credentials.id"), nullable=True, index=True),
     Column("tags", Document, nullable=False),  # a list of words, for people and filters
     Column("requires", Document, nullable=False),  # key=value a worker must carry
     Column("enabled", Boolean, nullable=False),
     *_stamps(),
+    # Lists are read in the order of names, of all devices or of one site.
+    Index("ix_devices_site_id_name", "site_id", "name"),
+    Index("ix_devices_address", "address"),
+    Index("ix_devices_tags", "tags", postgresql_using="gin").ddl_if(dialect="postgresql"),
+    Index(
+        "ix_devices_disabled",
+        "id",
+        sqlite_where=text("NOT enabled"),
+        postgresql_where=text("NOT enabled"),
+    ),
     sqlite_autoincrement=True,
 )
 
@@ -130,9 +147,9 @@ targets = Table(
     Column("id", Key, primary_key=True),
     Column("device_id", ForeignKey("devices.id", ondelete="CASCADE"), nullable=False),
     Column(
-        "name", String(200), nullable=False
+        "name", by_code_point(200), nullable=False
     ),  # unique per device; the collector's name by default
-    Column("collector", String(100), nullable=False),
+    Column("collector", String(100), nullable=False, index=True),
     Column("options", Document, nullable=False),
     Column(
         "credential_id", ForeignKey("credentials.id"), nullable=True, index=True
@@ -149,6 +166,12 @@ targets = Table(
     Column("min_ms", BigInteger, nullable=True),  # the rest is for adaptive ones only
     Column("max_ms", BigInteger, nullable=True),
     Column("staleness", String(100), nullable=True),
+    Index(
+        "ix_targets_disabled",
+        "id",
+        sqlite_where=text("NOT enabled"),
+        postgresql_where=text("NOT enabled"),
+    ),
     UniqueConstraint("device_id", "name"),
     CheckConstraint(_SCHEDULE_FITS, name="schedule"),
     CheckConstraint("interval_ms >= 1000", name="interval"),

@@ -7,6 +7,7 @@
 | `inflight`       | zset    | target id -> end of its lease, in ms                             |
 | `parked`         | zset    | target id -> next slow retry, in ms                              |
 | `held`           | zset    | target id -> number of its dark site                             |
+| `unwell`         | zset    | target id, unless it is ok -> end of its last good poll, in ms   |
 | `released`       | set     | targets that were held and not polled since                      |
 | `queues`         | set     | queues of the board; an empty one that no target needs leaves    |
 | `spec`           | hash    | target id -> version, interval, timeout, queue                   |
@@ -68,7 +69,7 @@ ROUTINE_PRIORITY = 5
 ROUTINE_MARK = f"\x06\x16{ROUTINE_PRIORITY}"
 
 _TYPES = {
-    "zset": ("inflight", "parked", "held", "standbys", "schedule"),
+    "zset": ("inflight", "parked", "held", "unwell", "standbys", "schedule"),
     "set": ("released", "queues", "own", "troubled"),
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),

@@ -23,9 +23,15 @@ from poller.domain.scheduling.interval import Policy
 def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> None:
     """No table is missing, left over or of another type after all migrations."""
     with sql.reading(engine) as conn:
-        context = MigrationContext.configure(
-            conn, opts={"compare_type": True, "compare_server_default": True}
-        )
+        is_made_here = conn.dialect.name == "postgresql"
+        opts = {
+            "compare_type": True,
+            "compare_server_default": True,
+            # SQLite has no index of the tags in a list.
+            "include_name": lambda name, _kind, _of: is_made_here or name != "ix_devices_tags",
+            "include_object": lambda _object, name, *_of: is_made_here or name != "ix_devices_tags",
+        }
+        context = MigrationContext.configure(conn, opts=opts)
         assert compare_metadata(context, tables.metadata) == []
 
 

@@ -96,8 +96,12 @@ class Repair:
         for ids in batched(sorted(strays), _CHUNK):
             self._repair_rows([(target_id, version, "", 0) for target_id in ids], repaired)
 
-        repaired.sums = int(self._board.scripts.run("recount", []))
+        repaired.sums = self.recount()
         return repaired
+
+    def recount(self) -> int:
+        """Make the sums and the list of unwell targets anew. Returns the number of wrong ones."""
+        return int(self._board.scripts.run("recount", []))
 
     def members(self) -> set[int]:
         """Every target that is in any place or record of the board."""

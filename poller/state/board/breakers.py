@@ -197,6 +197,22 @@ class Breakers:
 
         return openings
 
+    def openings_of(self, ids: Sequence[int], now_ms: int) -> set[int]:
+        """Return the ones of these targets whose breaker an operator keeps open."""
+        opened = set()
+        for chunk in batched(ids, _CHUNK):
+            with store_errors(self._redis):
+                texts: Any = self._redis.hmget(self._keys.opened, [str(each) for each in chunk])
+            for target_id, text in zip(chunk, texts, strict=True):
+                if record_formats.parse_opening(text, now_ms):
+                    opened.add(target_id)
+        return opened
+
+    def count_openings(self) -> int:
+        """Return the number of records of openings by hand, of which some may be over."""
+        with store_errors(self._redis):
+            return int(self._redis.hlen(self._keys.opened))
+
     def _specs(self, ids: Sequence[int]) -> dict[int, Spec]:
         texts = self._board.specs(ids)
 

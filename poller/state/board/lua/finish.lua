@@ -1,7 +1,7 @@
 -- finish: a worker is done with targets; each moves to its next place, in one step with its status.
 --
 -- KEYS[1] prefix            reads  run, edited, spec, status, opened, dark
---                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts,
+--                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts, unwell,
 --                           stats:<n>, sites:<n>, totals, poll_totals, errors, down,
 --                           troubled, events
 -- ARGV    now in ms ('' = server clock), now by the worker's belief ('' = the same), claim token,
@@ -34,6 +34,7 @@ local edited = redis.call('EXISTS', p .. 'edited') == 1
 if edited or step ~= 0 then steady = 0 end
 
 local ids, runs, leaving, refused, statuses, counts = {}, {}, {}, {}, {}, {}
+local well, unwell = {}, {} -- targets that recovered; scores and targets of `unwell`
 local marks, published = {}, {} -- of targets whose status was stored; of reports
 
 local function refuse(id, reason)
@@ -69,6 +70,12 @@ local function store_status(id, status, before)
   statuses[#statuses + 1] = status
   local new, old = mark_of(status), before and mark_of(before)
   marks[id] = new
+  if new ~= WELL then
+    unwell[#unwell + 1] = last_good(status)
+    unwell[#unwell + 1] = id
+  elseif old ~= WELL then
+    well[#well + 1] = id
+  end
   if new ~= old then
     counts[new] = (counts[new] or 0) + 1
     if old then counts[old] = (counts[old] or 0) - 1 end
@@ -119,6 +126,8 @@ if n > 0 then
     if edited then redis.call('HDEL', p .. 'edited', unpack(leaving)) end
   end
   if #statuses > 0 then redis.call('HSET', p .. 'status', unpack(statuses)) end
+  if #well > 0 then redis.call('ZREM', p .. 'unwell', unpack(well)) end
+  if #unwell > 0 then redis.call('ZADD', p .. 'unwell', unpack(unwell)) end
 end
 for mark, change in pairs(counts) do add(p .. 'counts', mark, change) end
 if n > 0 and #leaving == 0 then return {refused, published} end -- a call that is repeated after a lost reply counts once

@@ -38,6 +38,7 @@ local function remove(id, interval, queue)
   redis.call('SREM', p .. 'troubled', id)
   local status = redis.call('HGET', p .. 'status', id)
   redis.call('HDEL', p .. 'status', id)
+  redis.call('ZREM', p .. 'unwell', id)
   redis.call('HINCRBY', p .. 'counts', status and mark_of(status) or unknown, -1)
 end
 
@@ -65,6 +66,7 @@ end
 local function add_target(id, instant, interval, queue)
   need(queue, interval, 1)
   redis.call('HSET', p .. 'status', id, unknown)
+  redis.call('ZADD', p .. 'unwell', 0, id)
   redis.call('HINCRBY', p .. 'counts', unknown, 1)
   if redis.call('ZSCORE', p .. 'inflight', id) then
     redis.call('HSET', p .. 'edited', id, instant)

@@ -54,6 +54,23 @@ local function mark_of(status)
   return string.match(status, '^%a+')
 end
 
+-- The letter of a target that is well, see target_status.py. `unwell` holds all others.
+local WELL = 'o'
+
+-- The end of the last good poll in a status, in ms; 0 for a target that was never well.
+local function last_good(status)
+  return string.match(status, '^%a+%[%d+,%d+,%d+,(%d+)') or 0
+end
+
+-- Brings `unwell` up to a stored status.
+local function index_status(id, status)
+  if mark_of(status) == WELL then
+    redis.call('ZREM', p .. 'unwell', id)
+  else
+    redis.call('ZADD', p .. 'unwell', last_good(status), id)
+  end
+end
+
 -- A score below 1000 is no instant: an operator demands a poll at once.
 local function is_demanded(score)
   return score and tonumber(score) < 1000

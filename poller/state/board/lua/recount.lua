@@ -1,21 +1,28 @@
--- recount: bring the sums up to the records they count. Takes about a second for a million targets.
+-- recount: bring the sums, and the list of targets that are not well, up to the records they are made of.
+-- Takes about a second for a million targets.
 --
--- KEYS[1] prefix            reads  status, spec      writes  counts, needs
--- Returns the number of wrong sums.
+-- KEYS[1] prefix            reads  status, spec      writes  counts, needs, unwell
+-- Returns the number of wrong sums; a list of another length counts as one.
 local function each_value(hash, visit)
   local cursor = '0'
   repeat
     local page = redis.call('HSCAN', p .. hash, cursor, 'COUNT', 1000)
     cursor = page[1]
-    for i = 2, #page[2], 2 do visit(page[2][i]) end
+    for i = 2, #page[2], 2 do visit(page[2][i], page[2][i - 1]) end
   until cursor == '0'
 end
 
 local counts, needs, wrong = {}, {}, 0
-each_value('status', function(status)
+local listed = redis.call('ZCARD', p .. 'unwell')
+redis.call('DEL', p .. 'unwell')
+each_value('status', function(status, id)
   local mark = mark_of(status)
-  if mark then counts[mark] = (counts[mark] or 0) + 1 end
+  if mark then
+    counts[mark] = (counts[mark] or 0) + 1
+    if mark ~= WELL then redis.call('ZADD', p .. 'unwell', last_good(status), id) end
+  end
 end)
+if redis.call('ZCARD', p .. 'unwell') ~= listed then wrong = wrong + 1 end
 each_value('spec', function(spec)
   local _, interval, _, queue = parse_spec(spec)
   if queue then needs[queue] = (needs[queue] or 0) + polls_needed(interval) end

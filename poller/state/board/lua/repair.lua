@@ -27,6 +27,7 @@ local function remove(id, places)
   for _, place in ipairs(places) do redis.call('ZREM', p .. place, id) end
   end_runs(id)
   for _, hash in ipairs({'spec', 'status', 'opened'}) do redis.call('HDEL', p .. hash, id) end
+  redis.call('ZREM', p .. 'unwell', id)
   redis.call('SREM', p .. 'released', id)
   redis.call('SREM', p .. 'troubled', id)
 end

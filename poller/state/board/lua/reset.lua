@@ -1,7 +1,7 @@
 -- reset: an operator closes breakers. A target waits for its next slot; one in flight keeps its run, whose result wins.
 --
 -- KEYS[1] prefix            reads  spec, inflight, held
---                           writes status, counts, totals, opened, due:<queue>, urgent:<queue>, parked
+--                           writes status, counts, unwell, totals, opened, due:<queue>, urgent:<queue>, parked
 -- ARGV    n times: id, expected status, new status, slot in ms
 -- Returns for each id: due, inflight, held (its site is dark), gone, or changed: its status is not the expected one.
 local function move_to_slot(id, queue, slot)
@@ -20,6 +20,7 @@ local function reset(id, old, new, slot)
   if not queue then return 'gone' end
   if redis.call('HGET', p .. 'status', id) ~= old then return 'changed' end
   redis.call('HSET', p .. 'status', id, new)
+  index_status(id, new)
   if mark_of(old) ~= mark_of(new) then
     redis.call('HINCRBY', p .. 'counts', mark_of(old), -1)
     redis.call('HINCRBY', p .. 'counts', mark_of(new), 1)
