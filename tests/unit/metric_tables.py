@@ -13,7 +13,7 @@ from poller.collectors.ping import collector as ping
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
-_ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
+_ROW = re.compile(r"^\| `([a-z]\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
 _MODULES = ROOT / "poller" / "collectors" / "snmp" / "modules" / "builtin"
 #: Labels that Prometheus adds, and the labels that readings have besides those of their collector.
 SCRAPED = {"job", "instance"}

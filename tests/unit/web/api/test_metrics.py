@@ -24,7 +24,7 @@ from poller.web.api import metrics, snapshot
 from poller.web.api.job_metrics import JobReading
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
-ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `(poller_\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
 
 
 def exposed(text: str) -> dict[str, tuple[str, set[str]]]:
