@@ -104,6 +104,16 @@ def instant(ms: int) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def utc(ms: int) -> datetime:
+    """An instant in UTC, for JSON."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def moment(ms: int) -> datetime | None:
+    """An instant in UTC, for JSON; None for 0, which stands for "never"."""
+    return utc(ms) if ms else None
+
+
 def significant(number: float) -> str:
     """Three significant digits without an exponent: `1240`, `124`, `12.4`, `1.24`, `0.12`."""
     if number == 0:

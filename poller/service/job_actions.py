@@ -10,12 +10,15 @@ from poller import errors, event_publisher
 from poller.db import database_clock
 from poller.db.jobs import job_catalog, job_ledger, job_lookup
 from poller.db.jobs.job_catalog import CatalogJob
+from poller.domain.access.actor import Actor
+from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.jobs.job_run import JobRun, Origin, Plan, Status
 from poller.domain.jobs.run_message import RunMessage
 from poller.domain.record.event_kinds import Event, Kind
 from poller.jobs import plugin_values
 from poller.jobs.api import GLOBAL
 from poller.presentation import formatting, job_states
+from poller.service import action_audit
 from poller.state.cluster import job_totals, worker_registry
 from poller.state.publish_errors import broker_errors
 
@@ -35,6 +38,7 @@ class StartedRun:
     plan: Plan
     requested_ms: int  # by the database's clock
     is_repair: bool = False
+    note: str = ""  # why the audit log has no row of it
 
     def is_row(self, run: JobRun | None) -> bool:
         """Whether the row shows this run, not an attempt before it."""
@@ -51,6 +55,7 @@ class Change:
 
 def start(
     services: Services,
+    actor: Actor,
     name: str,
     scope: tuple[str, str] | None = None,
     plan_ms: int | None = None,
@@ -73,7 +78,13 @@ def start(
     if plan_ms is not None:
         is_repair = _prepare(services, job, plan, now_ms)
     _send(services, job, plan, now_ms)
-    return StartedRun(job, plan, now_ms, is_repair)
+    entry = AuditEntry(
+        "job.run",
+        job.name,
+        after={"scope": plan.scope, "plan": formatting.instant(plan.plan_ms), "again": is_repair},
+    )
+    note = action_audit.record(services, actor, entry)
+    return StartedRun(job, plan, now_ms, is_repair, note)
 
 
 def row(services: Services, plan: Plan) -> JobRun | None:
@@ -81,30 +92,33 @@ def row(services: Services, plan: Plan) -> JobRun | None:
     return job_lookup.of_plan(services.engine, plan)
 
 
-def pause(services: Services, names: Sequence[str], by: str) -> Change:
+def pause(services: Services, names: Sequence[str], actor: Actor) -> Change:
     """Pause jobs: no plan of theirs is started. Running ones go on.
 
     Raises NotFound before anything changes, StoreError.
     """
     jobs = _known(services, names)
-    changed = [job.name for job in jobs if job_catalog.pause(services.engine, job.name, by)]
-    return Change(changed, _announce(services, Kind.JOB_PAUSED, changed, by))
+    changed = []
+    for job in jobs:
+        if job_catalog.pause(services.engine, job.name, actor.name, actor):
+            changed.append(job.name)
+    return Change(changed, _announce(services, Kind.JOB_PAUSED, changed, actor.name))
 
 
-def resume(services: Services, names: Sequence[str], by: str) -> Change:
+def resume(services: Services, names: Sequence[str], actor: Actor) -> Change:
     """Resume paused jobs. Raises as `pause` does."""
     jobs = _known(services, names)
-    changed = [job.name for job in jobs if job_catalog.resume(services.engine, job.name)]
-    return Change(changed, _announce(services, Kind.JOB_RESUMED, changed, by))
+    changed = [job.name for job in jobs if job_catalog.resume(services.engine, job.name, actor)]
+    return Change(changed, _announce(services, Kind.JOB_RESUMED, changed, actor.name))
 
 
-def forget(services: Services, name: str) -> None:
+def forget(services: Services, actor: Actor, name: str) -> None:
     """Remove a job that no running worker has from the catalogue, and its counters.
 
     Raises NotFound, InvalidInput while a worker has it, StoreError.
     """
     refuse_served(services, name)
-    job_catalog.forget(services.engine, name)
+    job_catalog.forget(services.engine, name, actor)
     job_totals.forget(services.redis, services.keys, name)
     services.board.wake(WAKE)
 

@@ -42,6 +42,8 @@
 | `own`            | set     | queues `<queue>~<worker>` that batches were published to         |
 | `attending`      | hash    | worker name#instance -> its start in ms, once published          |
 | `request:<hash>` | string  | response to a request with an Idempotency-Key, as JSON; expires  |
+| `ticket:<name>`  | string  | targets of a poll on demand, for an hour, as JSON; expires       |
+| `tickets`        | zset    | name of a ticket -> instant of its request, in ms; bounded       |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
 | `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
@@ -69,7 +71,7 @@ ROUTINE_PRIORITY = 5
 ROUTINE_MARK = f"\x06\x16{ROUTINE_PRIORITY}"
 
 _TYPES = {
-    "zset": ("inflight", "parked", "held", "unwell", "standbys", "schedule"),
+    "zset": ("inflight", "parked", "held", "unwell", "standbys", "schedule", "tickets"),
     "set": ("released", "queues", "own", "troubled"),
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
@@ -116,6 +118,10 @@ class Keys:
     def logins(self, subject: str) -> str:
         """The counter of failed log-ins of an address or a user."""
         return f"{self.prefix}logins:{subject}"
+
+    def ticket(self, name: str) -> str:
+        """The ticket of a poll on demand."""
+        return f"{self.prefix}ticket:{name}"
 
     @property
     def lock(self) -> str:

@@ -22,11 +22,11 @@ from pydantic import SecretStr
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.cli.up import up_summary
 from poller.db import migrate
 from poller.db.inventory import imports, inventory_feed
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Leader
+from poller.service.operations import board_actions
 from poller.settings import Settings
 from poller.state.cluster import overview_reader
 from tests.acceptance import recorder, records
@@ -334,7 +334,7 @@ class Cluster:
         """Check that every enabled target is in exactly one place, and that the board holds nothing
         else.
         """
-        report = up_summary.verify(self.services)
+        report = board_actions.verify(self.services)
         assert report.sound, report
 
     def checked(self) -> None:

@@ -14,7 +14,6 @@ import redis
 from poller import bootstrap
 from poller.bootstrap import Services
 from poller.cli import main
-from poller.cli.arguments import target_arguments
 from poller.db import migrate
 from poller.db.inventory import devices, targets
 from poller.db.record import dead_letter_rows
@@ -26,6 +25,7 @@ from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
+from poller.service import command_actor
 from poller.state.board import moves as board_moves
 from poller.state.board.board_repair import Repair
 from poller.state.board.board_values import Claim, ClaimLimits, Move, Place
@@ -187,7 +187,7 @@ def test_a_reset_closes_at_once_and_its_event_names_the_operator(world: World, c
     assert due <= world.board.now_ms() + MINUTE_MS
     events = world.events(Kind.BREAKER_CLOSED)
     assert [(event.device, event.data["who"], event.data["failures"]) for event in events] == [
-        ("d1", target_arguments.operator_name(), 7)
+        ("d1", command_actor.operator_name(), 7)
     ]
     assert world.seen().breakers_open == 0
     assert world.sound(ids)
@@ -214,14 +214,14 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     """A slot or an edit does not end it. The first poll after its end counts as postponed."""
     ids = world.add(2)
     done = cli("breaker", "open", "d1", "--for", "2h", "--json").json
-    assert (done["opened"], done["by"]) == (1, target_arguments.operator_name())
+    assert (done["opened"], done["by"]) == (1, command_actor.operator_name())
     now_ms, until_ms = world.board.now_ms(), world.board.now_ms() + 7_200_000
     assert world.claim(now_ms + 10 * MINUTE_MS).parts[0].ids == [str(ids[1])]
     world.board.place("", [(TargetSpec(ids[0], 2, QUEUE, 30_000, 5_000), now_ms)], 2)
     assert world.claim(now_ms + 11 * MINUTE_MS).targets == 0
     item = cli("breaker", "list", "--json").json["items"][0]
     assert (item["by"], item["breaker"], item["trips"]) == (
-        f"hand ({target_arguments.operator_name()})",
+        f"hand ({command_actor.operator_name()})",
         "open",
         0,
     )
@@ -233,7 +233,7 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     assert world.seen().opened_by_hand == 0
     events = world.events(Kind.BREAKER_OPENED)
     assert [(event.device, event.data["who"], event.data["by"]) for event in events] == [
-        ("d1", target_arguments.operator_name(), "hand")
+        ("d1", command_actor.operator_name(), "hand")
     ]
 
 
@@ -323,7 +323,7 @@ def test_few_letters_are_requeued_at_once_and_many_are_spread(world: World, cli:
     assert world.sound(ids)
     events = world.events(Kind.DEAD_LETTER_REQUEUED)
     assert [(event.data["who"], len(event.data["targets"])) for event in events] == [
-        (target_arguments.operator_name(), 149)
+        (command_actor.operator_name(), 149)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,10 +15,12 @@ from poller.cli.inventory import inventory_database
 from poller.domain.failures import error_codes
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.inventory.did_you_mean import nearest
+from poller.service import command_actor
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
-    from poller.db.record.dead_letter_rows import Named, Wanted
+    from poller.db.record.dead_letter_rows import Named
+    from poller.service.operations.letter_actions import LetterQuery
 
 _SELECT_HINT = (
     "add DEVICE/TARGET, --reason auth_failed or --all; poller deadletter list shows what there is"
@@ -68,28 +70,12 @@ class LetterFilter:
         raise errors.InvalidInput(f'a dead letter has no reason "{self.reason}"', hint=hint)
 
 
-def query(services: Services, letters: LetterFilter, targets: FilterOptions) -> Wanted:
-    """Both filters in terms of SQL.
+def query(letters: LetterFilter, targets: FilterOptions) -> LetterQuery:
+    """Both filters as one query. Raises InvalidInput for an unknown word."""
+    from poller.service.operations.letter_actions import LetterQuery
 
-    Raises InvalidInput for an unknown word, NotFound for an unknown device, site or collector.
-    """
-    from poller.db.record.dead_letter_rows import Wanted
-    from poller.service import target_selection
-
-    reason = letters.checked_reason()
-    wanted = targets.parse()
-    codes = wanted.codes
-    others = replace(wanted, codes=())  # the letter's own code decides, not that of the last poll
-
-    ids: set[int] | None = None
-    if not others.is_empty:
-        ids = {target.id for target in target_selection.select_targets(services, others)}
-    if letters.device:
-        engine = inventory_database.database(services)
-        named = set(target_arguments.targets(engine, [letters.device]))
-        ids = named if ids is None else ids & named
-
-    return Wanted(reason=reason, codes=codes, ids=ids)
+    named = target_arguments.named_pairs([letters.device]) if letters.device else []
+    return LetterQuery(letters.checked_reason(), targets.parse(), named)
 
 
 def selected_letters(
@@ -98,12 +84,14 @@ def selected_letters(
     letters: LetterFilter,
     targets: FilterOptions,
     every: bool,
-) -> list[Named]:
-    """The letters of named targets, or those that match the filters, or all of them with `--all`.
+) -> tuple[list[Named], str]:
+    """The letters of named targets, or those that match the filters, or all of them with `--all`;
+    and the text that selected them.
 
     Raises InvalidInput unless exactly one of the three is used, NotFound if no letter is selected.
     """
-    from poller.db.record import dead_letter_rows
+    from poller.service.operations import letter_actions
+    from poller.service.operations.letter_actions import LetterQuery
 
     is_filtered = not (letters.is_empty and targets.is_empty)
     selections = [bool(words), is_filtered, every]
@@ -112,22 +100,11 @@ def selected_letters(
             "say which: names, filters or --all, and only one of these", hint=_SELECT_HINT
         )
 
-    engine = inventory_database.database(services)
+    inventory_database.database(services)
     if words:
-        found = letters_of(services, list(target_arguments.targets(engine, words)))
+        wanted = LetterQuery(named=target_arguments.named_pairs(words))
     else:
-        found = dead_letter_rows.listing(engine, query(services, letters, targets))
-
-    if not found:
-        raise errors.NotFound("no dead letter matches", hint="poller deadletter list")
-
-    return found
-
-
-def letters_of(services: Services, target_ids: Sequence[int]) -> list[Named]:
-    """The letters of these targets."""
-    from poller.db.record import dead_letter_rows
-    from poller.db.record.dead_letter_rows import Wanted
-
-    engine = inventory_database.database(services)
-    return dead_letter_rows.listing(engine, Wanted(ids=target_ids))
+        wanted = query(letters, targets)
+    subject = " ".join(words) if words else letter_actions.text(wanted)
+    found = letter_actions.selected(services, command_actor.of_command(), wanted)
+    return found, subject

@@ -96,40 +96,24 @@ def device_argument(metavar: str) -> Any:
     )
 
 
+def named_pairs(words: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Each word as a device and, if it is named, its target. Raises InvalidInput."""
+    return [split_target(word) for word in words]
+
+
 def targets(engine: Engine, words: Sequence[str]) -> dict[int, Target]:
     """The named targets by id, in the order of the words. Raises NotFound for an unknown name."""
+    from poller.service.operations import target_choice
+
     found: dict[int, Target] = {}
-    for word in words:
-        for target in _targets(engine, word):
+    for device, name in named_pairs(words):
+        for target in target_choice.of_device(engine, device, name):
             found[target.id] = target
-    return found
-
-
-def _targets(engine: Engine, word: str) -> list[Target]:
-    from poller.db.inventory import targets
-
-    device, name = split_target(word)
-    if name:
-        return [targets.show(engine, device, name)]
-
-    found = targets.of_device(engine, device)
-    if not found:
-        raise no_target(device)
-
     return found
 
 
 def no_target(device: str) -> errors.NotFound:
     """The error for a device without any target."""
-    return errors.NotFound(
-        f'device "{device}" has no target', hint=f"poller target add {device} --collector snmp"
-    )
+    from poller.service.operations import target_choice
 
-
-def not_on_board(device: str, target: str) -> errors.NotFound:
-    """The error for a target that the board does not hold."""
-    return errors.NotFound(
-        f'target "{device}/{target}" is not on the board',
-        "it is disabled, or no scheduler has run since it was added",
-        "poller status",
-    )
+    return target_choice.no_target(device)

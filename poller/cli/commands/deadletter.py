@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from poller import bootstrap, errors
+from poller import bootstrap
 from poller.cli.actions import letter_requeue
 from poller.cli.arguments import letter_filter, target_arguments
 from poller.cli.arguments.confirm import DryRun, Number, Yes, confirm_counted
@@ -23,15 +23,14 @@ from poller.cli.output.columns import (
     age_column,
     column,
     error_column,
-    instant,
     target_column,
 )
 from poller.cli.output.render import Json, Limit
-from poller.domain.failures import error_codes
 from poller.presentation import formatting
+from poller.service import command_actor
 
 if TYPE_CHECKING:
-    from poller.db.record.dead_letter_rows import Group, Named
+    from poller.db.record.dead_letter_rows import Named
 
 #: Number of letters that a plan or a question names.
 SAMPLES = 3
@@ -68,17 +67,17 @@ def list_(
     letters: LetterFilter, targets: FilterOptions, limit: Limit = 50, as_json: Json = False
 ) -> None:
     """List groups of one cause, then the dead letters, the oldest first."""
-    from poller.db.record import dead_letter_rows
+    from poller.service.operations import letter_actions
 
     services = bootstrap.services()
-    engine = inventory_database.database(services)
-    wanted = letter_filter.query(services, letters, targets)
-    groups = dead_letter_rows.groups(engine, wanted)
-    found = dead_letter_rows.listing(engine, wanted, limit)
-    now_ms = _now_ms()
+    inventory_database.database(services)
+    actor = command_actor.of_command()
+    wanted = letter_filter.query(letters, targets)
+    groups = letter_actions.groups(services, actor, wanted)
+    found = letter_actions.page(services, actor, wanted, limit)
     total = sum(group.letters for group in groups)
-    group_items = [_group_item(group, now_ms) for group in groups]
-    items = [_item(named, now_ms) for named in found]
+    group_items = [asdict(group) for group in groups]
+    items = [asdict(letter) for letter in found.items]
 
     if as_json:
         body = {"groups": group_items, "items": items, "total": total}
@@ -102,15 +101,18 @@ def list_(
 @app.command("show")
 def show(target: TargetWord, as_json: Json = False) -> None:
     """Show all fields of a dead letter, and what to do about it."""
+    from poller import event_publisher
+    from poller.service.operations import letter_actions, shown_letters
+
     services = bootstrap.services()
-    targets = target_arguments.targets(inventory_database.database(services), [target])
-    letters = letter_filter.letters_of(services, list(targets))
-
-    if not letters:
-        raise errors.NotFound(f"{target} is no dead letter", hint=f"poller breaker show {target}")
-
-    now_ms = _now_ms()
-    items = [{**_item(named, now_ms), **_explanation(named)} for named in letters]
+    inventory_database.database(services)
+    pairs = target_arguments.named_pairs([target])
+    letters = letter_actions.of_names(services, command_actor.of_command(), pairs)
+    now_ms = event_publisher.now_ms()
+    items = []
+    for named in letters:
+        letter = asdict(shown_letters.letter(named, now_ms))
+        items.append({**letter, **shown_letters.advice(named)})
     schema = "poller.deadletter.show/1"
 
     if as_json or len(items) > 1:
@@ -137,16 +139,20 @@ def requeue(
 
     A success clears one.
     """
+    from poller.service.operations import letter_actions
+
     services = bootstrap.services()
-    selected = letter_filter.selected_letters(services, words, letters, targets, every)
+    selected, subject = letter_filter.selected_letters(services, words, letters, targets, every)
 
     if dry_run:
-        spread = letter_requeue.spread_text(len(selected))
+        spread = letter_actions.spread_text(len(selected))
         _print_plan(f"would requeue {spread}", selected, as_json)
         return
 
-    item = letter_requeue.requeue(services, selected, wait_s)
+    done = letter_actions.requeue(services, command_actor.of_command(), selected, subject)
+    item = letter_requeue.with_results(services, done, wait_s)
     letter_requeue.print_requeued(item, "poller.deadletter.requeue/1", as_json)
+    render.warning(done.note)
     if not item["requeued"]:
         raise typer.Exit(1)
 
@@ -169,9 +175,10 @@ def drop(
 
     `poller target edit ... --enable` takes one back.
     """
+    from poller.service.operations import letter_actions
+
     services = bootstrap.services()
-    engine = inventory_database.database(services)
-    selected = letter_filter.selected_letters(services, words, letters, targets, every)
+    selected, subject = letter_filter.selected_letters(services, words, letters, targets, every)
     count = len(selected)
 
     if dry_run:
@@ -183,11 +190,15 @@ def drop(
     counted = formatting.counted(count, "target")
     action = f"disable {counted} ({names}) and drop as many dead letters"
     confirm_counted(action, count, yes, number)
-    dropped = letter_requeue.drop(services, engine, selected)
-    text = f"dropped {formatting.counted(dropped, 'dead letter')}; as many targets are disabled"
+    author, actor = inventory_database.author(), command_actor.of_command()
+    done = letter_actions.drop(services, author, actor, selected, subject)
+    text = (
+        f"dropped {formatting.counted(done.dropped, 'dead letter')}; as many targets are disabled"
+    )
     first = selected[0]
     back = f"poller target edit {first.device} {first.target} --enable   (to take one back)"
-    render.changed(text, "poller.deadletter.drop/1", {"dropped": dropped}, as_json, back)
+    render.changed(text, "poller.deadletter.drop/1", {"dropped": done.dropped}, as_json, back)
+    render.warning(done.note)
 
 
 def _print_plan(text: str, letters: Sequence[Named], as_json: bool) -> None:
@@ -200,52 +211,3 @@ def _print_plan(text: str, letters: Sequence[Named], as_json: bool) -> None:
 def _sample_names(letters: Sequence[Named]) -> list[str]:
     """The names of the first letters, as `DEVICE/TARGET`."""
     return [f"{named.device}/{named.target}" for named in letters[:SAMPLES]]
-
-
-def _explanation(named: Named) -> dict[str, str]:
-    """The meaning and the hint of the letter's error code."""
-    row = error_codes.TABLE.get(named.letter.error_code)
-    if row is None:
-        return {"meaning": "", "hint": ""}
-    return {"meaning": row.meaning, "hint": row.hint}
-
-
-def _item(named: Named, now_ms: int) -> dict[str, Any]:
-    letter = named.letter
-    return {
-        "target_id": letter.target_id,
-        "device": named.device,
-        "target": named.target,
-        "site": named.site,
-        "collector": named.collector,
-        "reason": letter.reason.value if letter.reason else "",
-        "error_code": letter.error_code,
-        "category": error_codes.category_of(letter.error_code),
-        "message": letter.message,
-        "first_failure": instant(letter.first_ms),
-        "last_failure": instant(letter.last_ms),
-        "parked": instant(letter.parked_ms),
-        "parked_seconds": max(0, now_ms - letter.parked_ms) // 1000,
-        "attempts": letter.attempts,
-        "next_try": instant(letter.next_ms),
-        "next_try_seconds": max(0, letter.next_ms - now_ms) // 1000,
-    }
-
-
-def _group_item(group: Group, now_ms: int) -> dict[str, Any]:
-    return {
-        "reason": group.reason,
-        "error_code": group.error_code,
-        "category": error_codes.category_of(group.error_code),
-        "collector": group.collector,
-        "letters": group.letters,
-        "devices": group.devices,
-        "first_failure": instant(group.first_ms),
-        "last_failure": instant(group.last_ms),
-        "first_seconds": max(0, now_ms - group.first_ms) // 1000,
-        "last_seconds": max(0, now_ms - group.last_ms) // 1000,
-    }
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

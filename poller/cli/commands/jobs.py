@@ -22,10 +22,11 @@ from poller.domain.inventory.did_you_mean import refuse_unknown
 from poller.domain.jobs.job_health import JobState
 from poller.domain.jobs.job_run import Status
 from poller.presentation import formatting
-from poller.service.command_actor import operator_name
+from poller.service import command_actor
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
+    from poller.domain.access.actor import Actor
     from poller.domain.record.overview import Worker
     from poller.service.job_actions import Change
 
@@ -140,7 +141,8 @@ def run(
     services = bootstrap.services()
     inventory_database.database(services)
     with job_arguments.broken_explained(services, name):
-        started = job_actions.start(services, name, wanted, plan_ms)
+        started = job_actions.start(services, command_actor.of_command(), name, wanted, plan_ms)
+    render.warning(started.note)
     if started.job.paused_ms is not None:
         render.note(f"note: job {name} is paused by {started.job.paused_by}; this run is by hand")
 
@@ -220,7 +222,7 @@ class _Words(NamedTuple):
 
 def _switch(
     words: _Words,
-    change: Callable[[Services, Sequence[str], str], Change],
+    change: Callable[[Services, Sequence[str], Actor], Change],
     names: Sequence[str] | None,
     is_all: bool,
     bulk: BulkOptions,
@@ -231,12 +233,12 @@ def _switch(
     chosen = _chosen(services, names, is_all, words.help)
     if (is_all or bulk.dry_run) and not _agreed(words.verb, chosen, bulk, as_json):
         return
-    by = operator_name()
-    made = change(services, chosen, by)
+    actor = command_actor.of_command()
+    made = change(services, chosen, actor)
 
     changed = list(made.names)
     others = len(chosen) - len(changed)
-    item = {words.done: changed, words.others.replace(" ", "_"): others, "by": by}
+    item = {words.done: changed, words.others.replace(" ", "_"): others, "by": actor.name}
     undo = _undo(changed) if words.verb == "pause" else ""
     schema = f"poller.jobs.{words.verb}/1"
     render.changed(_changed_text(words, changed, others), schema, item, as_json, undo)
@@ -252,7 +254,7 @@ def forget(name: Name, yes: Yes = False, as_json: Json = False) -> None:
     inventory_database.database(services)
     job_actions.refuse_served(services, name)
     confirm(f"forget job {name}", 1, yes)
-    job_actions.forget(services, name)
+    job_actions.forget(services, command_actor.of_command(), name)
     render.changed(f"forgot job {name}", "poller.jobs.forget/1", {"forgotten": name}, as_json)
 
 

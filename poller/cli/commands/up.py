@@ -36,6 +36,7 @@ from poller.db.inventory import devices
 from poller.presentation import formatting
 from poller.security import network_exposure, vault_keys
 from poller.service.access import login_demand
+from poller.service.operations import board_actions
 from poller.settings import Settings, load, origins, setting_sources
 from poller.state.cluster import worker_registry
 from poller.state.redis_client import store_errors
@@ -281,7 +282,7 @@ class LocalCluster:
     ) -> dict[str, Any]:
         """Read the counters, stop polling, and build the summary."""
         last = up_summary.mark(services, self.supervisor.cpu_ms())
-        board = up_summary.places(services)
+        board = board_actions.places(services)
         seconds = time.monotonic() - counted_mono
         self._stop_polling()
         cpu = up_summary.cpu_per_poll(self.first, last)

@@ -114,6 +114,12 @@ def note(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
+def warning(text: str) -> None:
+    """Print on stderr what went wrong beside an action; nothing for an empty text."""
+    if text:
+        note(f"note: {text}")
+
+
 def error(failure: errors.PollerError) -> None:
     """Print `error[P101]: message`, `  cause: ...`, `  try: ...` and details, or JSON."""
     details: Sequence[Any] = getattr(failure, "details", ())

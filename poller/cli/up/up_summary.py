@@ -11,8 +11,7 @@ from poller.bootstrap import Services
 from poller.db.inventory import inventory_feed
 from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
-from poller.state.board.board_repair import Repair, Report
-from poller.state.cluster import overview_reader
+from poller.service.operations import board_actions
 from poller.state.redis_client import store_errors
 
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
@@ -55,18 +54,6 @@ def cpu_per_poll(first: Mark | None, last: Mark) -> dict[str, float]:
     }
 
 
-def places(services: Services) -> Mapping[str, int]:
-    """The number of targets in each place of the board."""
-    view = overview_reader.read(services.redis, services.keys)
-    return {"due": view.due, "in_flight": view.in_flight, "parked": view.parked, "held": view.held}
-
-
-def verify(services: Services) -> Report:
-    """Check that every enabled target of the inventory is in exactly one place."""
-    with inventory_feed.all_specs(services.engine) as fleet:
-        return Repair(services.board).check(fleet.specs)
-
-
 def summarise(
     services: Services,
     since_ms: int,
@@ -75,7 +62,7 @@ def summarise(
     board: Mapping[str, int],
 ) -> dict[str, Any]:
     """The object that `poller up --json` prints. Call this once nothing polls any more."""
-    check = verify(services)
+    check = board_actions.verify(services)
     outcomes = run_ledger.counts(services.engine, since_ms)
     late = run_ledger.lateness(services.engine, since_ms)
     overlaps = run_ledger.overlaps(services.engine, since_ms)

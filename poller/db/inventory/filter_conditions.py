@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -54,6 +54,17 @@ def matching_targets(engine: Engine, wanted: TargetFilter) -> list[SelectedTarge
         query = query.where(in_list(targets.c.collector, wanted.collectors))
     with sql.reading(engine) as conn:
         return [selected_target(row) for row in _matching(conn, query, wanted)]
+
+
+def targets_by_id(
+    engine: Engine, ids: Collection[int], site: str | None = None
+) -> list[SelectedTarget]:
+    """Return the targets with these ids, of one site or of any. Unknown ids are left out."""
+    query = TARGETS.where(in_list(targets.c.id, ids))
+    if site is not None:
+        query = query.where(sa.func.coalesce(sites.c.name, "") == site)
+    with sql.single_read(engine) as conn:
+        return [selected_target(row) for row in conn.execute(query)]
 
 
 def device_conditions(conn: Connection, wanted: TargetFilter) -> list[sa.ColumnElement[bool]]:

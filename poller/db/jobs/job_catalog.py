@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from poller import errors
 from poller.db import bulk, database_clock
 from poller.db import engine as sql
+from poller.db.access import audit_rows
 from poller.db.database_clock import PresentMs
 from poller.db.in_list import in_list
 from poller.db.tables import jobs
+from poller.domain.access.actor import Actor
+from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.inventory import did_you_mean
 from poller.domain.jobs.job_terms import JobTerms
 
@@ -127,19 +130,26 @@ def _job(row: Any) -> CatalogJob | None:
     return CatalogJob(**fields)
 
 
-def pause(engine: Engine, name: str, by: str) -> bool:
-    """Keep a job from being planned. False: it was paused already. Raises NotFound."""
+def pause(engine: Engine, name: str, by: str, actor: Actor | None = None) -> bool:
+    """Keep a job from being planned. False: it was paused already. Raises NotFound.
+
+    The audit log has a row of what an actor does.
+    """
     get(engine, name)
     values = {"paused_ms": PresentMs(), "paused_by": by[:200]}
-    return _change(engine, (jobs.c.name == name) & jobs.c.paused_ms.is_(None), values)
+    entry = AuditEntry("job.pause", name)
+    where = (jobs.c.name == name) & jobs.c.paused_ms.is_(None)
+    return _change(engine, where, values, actor, entry)
 
 
-def resume(engine: Engine, name: str) -> bool:
+def resume(engine: Engine, name: str, actor: Actor | None = None) -> bool:
     """Let a paused job be planned again. False: it was not paused. Raises NotFound."""
-    get(engine, name)
+    before = get(engine, name)
     # Its missed plans are due from now on: they are not overdue before they can be started.
     values = {"paused_ms": None, "paused_by": "", "announced_ms": PresentMs()}
-    return _change(engine, (jobs.c.name == name) & jobs.c.paused_ms.is_not(None), values)
+    entry = AuditEntry("job.resume", name, before={"paused_by": before.paused_by})
+    where = (jobs.c.name == name) & jobs.c.paused_ms.is_not(None)
+    return _change(engine, where, values, actor, entry)
 
 
 def mark_gone(engine: Engine, names: Collection[str]) -> None:
@@ -154,10 +164,12 @@ def _leaving(names: Collection[str]) -> sa.Update:
     return sa.update(jobs).where(present).values(gone_ms=PresentMs())
 
 
-def forget(engine: Engine, name: str) -> None:
+def forget(engine: Engine, name: str, actor: Actor | None = None) -> None:
     """Remove a job from the catalogue. Its runs stay in the ledger."""
     with sql.writing(engine) as conn:
-        conn.execute(sa.delete(jobs).where(jobs.c.name == name))
+        removed = conn.execute(sa.delete(jobs).where(jobs.c.name == name)).rowcount
+        if removed:
+            _record(conn, actor, AuditEntry("job.forget", name))
 
 
 def tell(engine: Engine, name: str, before: str, after: str) -> bool:
@@ -170,9 +182,24 @@ def note_planning(engine: Engine, name: str, fault: str) -> None:
     _change(engine, jobs.c.name == name, {"planning_fault": fault[:LONGEST_FAULT]})
 
 
-def _change(engine: Engine, where: sa.ColumnElement[bool], values: dict[str, Any]) -> bool:
+def _change(
+    engine: Engine,
+    where: sa.ColumnElement[bool],
+    values: dict[str, Any],
+    actor: Actor | None = None,
+    entry: AuditEntry | None = None,
+) -> bool:
     with sql.writing(engine) as conn:
-        return conn.execute(sa.update(jobs).where(where).values(values)).rowcount == 1
+        is_changed = conn.execute(sa.update(jobs).where(where).values(values)).rowcount == 1
+        if is_changed and entry is not None:
+            _record(conn, actor, entry)
+        return is_changed
+
+
+def _record(conn: Connection, actor: Actor | None, entry: AuditEntry) -> None:
+    """Store the audit row of an actor's change; nothing for a change of a test."""
+    if actor is not None:
+        audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
 
 
 _UPSERT = (

@@ -7,7 +7,7 @@ table with the board (beat/deadletter_sync.py) and corrects differences.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -20,6 +20,7 @@ from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed
 from poller.db.inventory.inventory_feed import NOBODY, Author
 from poller.db.tables import dead_letters, devices, sites, targets
+from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.batched import batched
 from poller.domain.failures.dead_letter import Letter, Reason
 
@@ -54,12 +55,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A filter for letters: an empty field matches every letter. `ids` are ids of targets."""
+    """A filter for letters: an empty field matches every letter. `ids` are ids of targets; `site`
+    is the one site whose letters are wanted.
+    """
 
     reason: str = ""
     codes: Collection[str] = ()
     collector: str = ""
     ids: Collection[int] | None = None
+    site: str | None = None
 
 
 def write(engine: Engine, letters: Sequence[Letter]) -> None:
@@ -140,11 +144,17 @@ def groups(engine: Engine, wanted: Wanted) -> list[Group]:
         return [Group(**row._mapping) for row in conn.execute(query)]
 
 
-def listing(engine: Engine, wanted: Wanted, limit: int | None = None) -> list[Named]:
-    """Return letters, the oldest first."""
-    query = _NAMED.where(*_conditions(wanted)).order_by(
-        dead_letters.c.parked_ms, dead_letters.c.target_id
-    )
+def listing(
+    engine: Engine,
+    wanted: Wanted,
+    limit: int | None = None,
+    after: tuple[int, int] | None = None,
+) -> list[Named]:
+    """Return letters, the oldest first, from the one after `after` (parked, target) on."""
+    key = (dead_letters.c.parked_ms, dead_letters.c.target_id)
+    query = _NAMED.where(*_conditions(wanted)).order_by(*key)
+    if after is not None:
+        query = query.where(sa.tuple_(*key) > sa.tuple_(*after))
     with sql.single_read(engine) as conn:
         return [_named(row) for row in conn.execute(query.limit(limit))]
 
@@ -155,10 +165,16 @@ def count(engine: Engine, wanted: Wanted) -> int:
         return int(conn.execute(query).scalar_one())
 
 
-def drop(engine: Engine, ids: Sequence[int], author: Author = NOBODY) -> int:
+def drop(
+    engine: Engine,
+    ids: Sequence[int],
+    author: Author = NOBODY,
+    entry: AuditEntry | None = None,
+) -> int:
     """Disable the targets that still have a letter and remove the letters, all or none.
 
-    A target may have recovered since its letter was listed. Returns how many were disabled.
+    A target may have recovered since its letter was listed. The audit entry gets the number of
+    those that were disabled. Returns that number.
     """
     dropped = 0
     with inventory_feed.change(engine, author) as change:
@@ -169,6 +185,8 @@ def drop(engine: Engine, ids: Sequence[int], author: Author = NOBODY) -> int:
             disable = sa.update(targets).where(targets.c.id.in_(lettered)).values(values)
             dropped += change.conn.execute(disable).rowcount
             change.conn.execute(sa.delete(dead_letters).where(letters))
+        if entry is not None and dropped:
+            change.record(replace(entry, count=dropped))
     return dropped
 
 
@@ -198,6 +216,8 @@ def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
         conditions.append(in_list(dead_letters.c.error_code, wanted.codes))
     if wanted.ids is not None:
         conditions.append(in_list(dead_letters.c.target_id, wanted.ids))
+    if wanted.site is not None:
+        conditions.append(sa.func.coalesce(sites.c.name, "") == wanted.site)
     return conditions
 
 

@@ -1,4 +1,4 @@
-"""The audit log of actions that happen in Redis: a transaction of its own after the action.
+"""The audit row of an action that happens in Redis: a transaction of its own after the action.
 
 A change in SQL stores its row in its own transaction instead (db/inventory/inventory_feed.py).
 """
@@ -9,12 +9,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
-from poller.db import database_clock
-from poller.db import engine as sql
-from poller.db.access import audit_rows
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
 from poller.observability import logs
+from poller.service.access import audit_log
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -33,8 +31,7 @@ def record(services: Services, actor: Actor, entry: AuditEntry) -> str:
     The action cannot be taken back, so it stays. The note is "" if all is well.
     """
     try:
-        with sql.writing(services.engine) as conn:
-            audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
+        audit_log.record(services, actor, entry)
     except errors.StoreError as error:
         log.error(
             "audit_row_lost",

@@ -1,0 +1,227 @@
+"""What people do with breakers: list the open ones, show, reset, open by hand."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from poller import errors, event_publisher
+from poller.db.inventory import filter_conditions
+from poller.domain.access.actor import Actor
+from poller.domain.inventory import duration
+from poller.domain.inventory.target_filter import TargetFilter
+from poller.domain.record.event_kinds import Event, Kind
+from poller.presentation import formatting
+from poller.service import action_audit
+from poller.service.operations import shown_breakers, target_choice
+from poller.service.operations.shown_breakers import ShownBreaker
+from poller.service.operations.target_choice import Choice, Chosen
+from poller.state.board.breakers import BoardTarget, Breakers
+from poller.state.board.record_formats import Opening
+from poller.state.cluster import overview_reader
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+
+SHORTEST_S = 1
+LONGEST_S = 30 * 86_400
+#: Results of a reset that closed the breaker, or cleared its failures.
+_RESET = ("due", "inflight", "held")
+
+#: Follows a scan of open breakers, of which about as many are expected.
+Watch = Callable[[Iterable[BoardTarget], int], Iterable[BoardTarget]]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakersQuery:
+    """Which open breakers, the longest open first. `after` is the key of the page before."""
+
+    limit: int = 50
+    after: tuple[int, int] | None = None
+    wanted: TargetFilter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBreakers:
+    """A page of open breakers, and the numbers of all of them."""
+
+    items: Sequence[ShownBreaker]
+    total: int
+    by_hand: int
+    next_key: tuple[int, int] | None  # None: this is the last page
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """The numbers of a reset."""
+
+    reset: int
+    closed_already: int
+    in_flight: int
+    site_dark: int
+    not_on_board: int
+    changed: int  # left as they were: they changed at every try
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The numbers of an opening by hand."""
+
+    opened: int
+    in_flight: int
+    until: datetime
+    by: str
+    note: str = ""
+
+
+def _unwatched(scan: Iterable[BoardTarget], expected: int) -> Iterable[BoardTarget]:
+    return scan
+
+
+def listing(
+    services: Services, actor: Actor, query: BreakersQuery, watch: Watch = _unwatched
+) -> OpenBreakers:
+    """Return open breakers, the longest open first. Raises StoreError, NotFound, NotAllowed."""
+    visible = target_choice.visible_ids(services, actor, query.wanted)
+    breakers = Breakers(services.board)
+    view = overview_reader.read(services.redis, services.keys)
+    expected = view.breakers_open + view.opened_by_hand
+
+    found: dict[int, BoardTarget] = {}
+    for each in watch(breakers.list_open(view.as_of_ms), expected):
+        if visible is None or each.id in visible:
+            found[each.id] = each
+
+    rest = [each for each in found.values() if query.after is None or _key(each) > query.after]
+    page = heapq.nsmallest(query.limit, rest, key=_key)
+    states = breakers.show([each.id for each in page], view.as_of_ms)
+    rows = filter_conditions.targets_by_id(services.engine, list(states))
+    names = {row.id: row for row in rows}
+    items = []
+    for each in states.values():
+        if each.id in names:
+            row = names[each.id]
+            items.append(shown_breakers.shown(each, row.device, row.name, view.as_of_ms))
+
+    return OpenBreakers(
+        items=items,
+        total=len(found),
+        by_hand=sum(each.opening is not None for each in found.values()),
+        next_key=_key(page[-1]) if len(rest) > len(page) else None,
+    )
+
+
+def show(services: Services, chosen: Choice) -> list[ShownBreaker]:
+    """Return the breaker of each target. Raises NotFound if the board holds none of them."""
+    now_ms = services.board.now_ms()
+    states = Breakers(services.board).show(list(chosen), now_ms)
+    target_choice.refuse_absent(chosen, states)
+    shown = []
+    for each in states.values():
+        target = chosen[each.id]
+        shown.append(shown_breakers.shown(each, target.device, target.name, now_ms))
+    return shown
+
+
+def reset(services: Services, actor: Actor, chosen: Choice, subject: str) -> Reset:
+    """Close breakers and clear their failures. The result of a running poll wins.
+
+    `subject` says what selected the targets. Raises NotFound if the board holds none of them.
+    """
+    breakers = Breakers(services.board)
+    now_ms = services.board.now_ms()
+    before = breakers.show(list(chosen), now_ms)
+    target_choice.refuse_absent(chosen, before)
+
+    results = breakers.reset(list(before), now_ms)
+    done = [key for key, result in results.items() if result in _RESET]
+    closed = []
+    for key in done:
+        if before[key].is_open:
+            closed.append(_closed_event(before[key], chosen[key], now_ms, actor.name))
+    event_publisher.publish(services, closed)
+    services.board.wake("demand")
+
+    counts = Counter(results.values())
+    names = target_choice.full_names(chosen[key] for key in done)
+    entry = action_audit.bulk_entry("breaker.reset", subject, names)
+    return Reset(
+        reset=len(done),
+        closed_already=counts["closed"],
+        in_flight=counts["inflight"],
+        site_dark=counts["held"],
+        not_on_board=len(chosen) - len(before) + counts["gone"],
+        changed=counts["changed"],
+        note=action_audit.record(services, actor, entry) if done else "",
+    )
+
+
+def refuse_unsettled(done: Reset) -> None:
+    """Raise StoreConflict if targets were left as they were."""
+    if done.changed:
+        changed = formatting.counted(done.changed, "target")
+        raise errors.StoreConflict(f"{changed} changed at every try", hint="repeat it")
+
+
+def open_by_hand(
+    services: Services, actor: Actor, chosen: Choice, length_s: float, subject: str
+) -> Opened:
+    """Open breakers: until then, only a poll on demand polls these targets.
+
+    Raises NotFound if the board holds none of them.
+    """
+    now_ms = services.board.now_ms()
+    opening = Opening(now_ms + round(length_s * 1000), now_ms, actor.name)
+    places = Breakers(services.board).open(list(chosen), opening)
+    opened = [chosen[key] for key, place in places.items() if place != "gone"]
+    target_choice.refuse_absent(chosen, [each.id for each in opened])
+    event_publisher.publish(services, [_opened_event(each, opening) for each in opened])
+
+    entry = action_audit.bulk_entry(
+        "breaker.open",
+        subject,
+        target_choice.full_names(opened),
+        until=formatting.instant(opening.until_ms),
+    )
+    return Opened(
+        opened=len(opened),
+        in_flight=Counter(places.values())["inflight"],
+        until=formatting.utc(opening.until_ms),
+        by=actor.name,
+        note=action_audit.record(services, actor, entry),
+    )
+
+
+def _key(seen: BoardTarget) -> tuple[int, int]:
+    return seen.since_ms, seen.id
+
+
+def _opened_event(target: Chosen, opening: Opening) -> Event:
+    until = formatting.instant(opening.until_ms)
+    return Event(
+        at_ms=opening.since_ms,
+        kind=Kind.BREAKER_OPENED,
+        message=f"{target.full_name} is not polled until {until}: opened by hand by {opening.who}",
+        device=target.device,
+        target=target.name,
+        target_id=target.id,
+        data={"who": opening.who, "by": "hand", "until_ms": opening.until_ms},
+    )
+
+
+def _closed_event(before: BoardTarget, target: Chosen, now_ms: int, who: str) -> Event:
+    length = duration.rounded_text(max(0, now_ms - before.since_ms))
+    return Event(
+        at_ms=now_ms,
+        kind=Kind.BREAKER_CLOSED,
+        message=f"{target.full_name} is polled as usual again after {length}: reset by {who}",
+        device=target.device,
+        target=target.name,
+        target_id=target.id,
+        data={"who": who, "by": "hand", "failures": before.status.failures},
+    )
