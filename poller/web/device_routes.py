@@ -15,6 +15,7 @@ from poller.db.record.stored_rates import RatesRequest
 from poller.domain.inventory import duration
 from poller.presentation import rates_json
 from poller.web import error_responses
+from poller.web.api.contract.needs import READ_PAGE
 from poller.web.api.snapshot import Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.pages import device_page, device_targets
@@ -29,7 +30,7 @@ MAXIMUM_ITEMS = 200
 def add(app: FastAPI, backend: BackendQueries, page: PageRenderer, snapshots: Snapshots) -> None:
     """Add the routes of one device."""
 
-    @app.get("/devices/{name}", response_class=HTMLResponse)
+    @app.get("/devices/{name}", response_class=HTMLResponse, dependencies=[READ_PAGE])
     async def show_device(
         request: Request,
         name: str,
@@ -58,7 +59,7 @@ def add(app: FastAPI, backend: BackendQueries, page: PageRenderer, snapshots: Sn
         html = page.device(view, theme.theme)
         return store_theme(theme, HTMLResponse(html))
 
-    @app.get("/api/devices/{name}/rates")
+    @app.get("/api/devices/{name}/rates", dependencies=[READ_PAGE])
     async def device_rates(
         name: str,
         metric: str = "",

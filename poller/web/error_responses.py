@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from poller import errors
@@ -63,16 +63,25 @@ def add(app: FastAPI, page: PageRenderer) -> None:
     @app.exception_handler(errors.PollerError)
     async def failed(request: Request, error: errors.PollerError) -> Response:
         """An error of a route that does not handle it itself."""
-        if problems.is_api(request):
-            return problems.of_error(error)
-        return for_page(error, request, page)
+        return for_request(error, request, page)
+
+
+def for_request(error: errors.PollerError, request: Request, page: PageRenderer) -> Response:
+    """The response to a request that was refused before it got to its route."""
+    if problems.is_api(request):
+        return problems.of_error(error)
+    if request.url.path.startswith("/api/"):
+        body = {"error": {"code": error.code, "message": str(error), "try": error.hint}}
+        return JSONResponse(body, status(error))
+    return for_page(error, request, page)
 
 
 def for_page(error: errors.PollerError, request: Request, page: PageRenderer) -> Response:
     """The response to a request for a page that failed."""
     status_code = status(error)
     if not _is_from_browser(request):
-        return PlainTextResponse(f"{error}\n", status_code=status_code)
+        headers = {"WWW-Authenticate": "Bearer"} if status_code == 401 else None
+        return PlainTextResponse(f"{error}\n", status_code=status_code, headers=headers)
 
     view = ErrorView(_title(status_code), f"{error}.", error.hint)
     return _page(request, page, view, status_code)

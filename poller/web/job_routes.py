@@ -13,6 +13,7 @@ from poller.domain.jobs.job_run import Status
 from poller.service.job_listing import RunsQuery
 from poller.web import error_responses
 from poller.web.api import jobs_json
+from poller.web.api.contract.needs import READ_PAGE
 from poller.web.api.snapshot import Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.pages import jobs_page
@@ -31,7 +32,7 @@ def add(app: FastAPI, backend: BackendQueries, page: PageRenderer, snapshots: Sn
 
 
 def _add_pages(app: FastAPI, backend: BackendQueries, page: PageRenderer) -> None:
-    @app.get("/jobs", response_class=HTMLResponse)
+    @app.get("/jobs", response_class=HTMLResponse, dependencies=[READ_PAGE])
     async def show_jobs(request: Request, theme: RequestedTheme) -> Response:
         """The page of all jobs."""
         try:
@@ -41,7 +42,7 @@ def _add_pages(app: FastAPI, backend: BackendQueries, page: PageRenderer) -> Non
         html = page.jobs(jobs_page.build_view(jobs), theme.theme)
         return store_theme(theme, HTMLResponse(html))
 
-    @app.get("/jobs/{name}", response_class=HTMLResponse)
+    @app.get("/jobs/{name}", response_class=HTMLResponse, dependencies=[READ_PAGE])
     async def show_job(request: Request, name: str, theme: RequestedTheme) -> Response:
         """The page of one job."""
         try:
@@ -53,7 +54,7 @@ def _add_pages(app: FastAPI, backend: BackendQueries, page: PageRenderer) -> Non
 
 
 def _add_documents(app: FastAPI, backend: BackendQueries) -> None:
-    @app.get("/api/v1/jobs")
+    @app.get("/api/v1/jobs", dependencies=[READ_PAGE])
     async def list_jobs() -> JSONResponse:
         """All jobs with their states."""
         try:
@@ -62,7 +63,7 @@ def _add_documents(app: FastAPI, backend: BackendQueries) -> None:
             return _refusal(error)
         return JSONResponse(jobs_json.jobs(jobs))
 
-    @app.get("/api/v1/jobs/{name}")
+    @app.get("/api/v1/jobs/{name}", dependencies=[READ_PAGE])
     async def one_job(name: str) -> JSONResponse:
         """One job: its terms, next plans, scopes and last runs."""
         try:
@@ -71,7 +72,7 @@ def _add_documents(app: FastAPI, backend: BackendQueries) -> None:
             return _refusal(error)
         return JSONResponse(jobs_json.job(shown))
 
-    @app.get("/api/v1/jobs/{name}/runs")
+    @app.get("/api/v1/jobs/{name}/runs", dependencies=[READ_PAGE])
     async def runs_of_job(
         name: str,
         status: Status | None = None,
@@ -91,7 +92,7 @@ def _add_documents(app: FastAPI, backend: BackendQueries) -> None:
 
 
 def _add_scheduler(app: FastAPI, backend: BackendQueries, snapshots: Snapshots) -> None:
-    @app.get("/api/v1/scheduler")
+    @app.get("/api/v1/scheduler", dependencies=[READ_PAGE])
     async def scheduler() -> JSONResponse:
         """The beats: which of them leads, and which fire jobs."""
         try:

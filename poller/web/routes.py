@@ -1,12 +1,11 @@
-"""The FastAPI application and its routes: probes, metrics, API, pages, static files. All routes
-are GET, and none of them writes to a store.
-"""
+"""The FastAPI application and its routes: probes, metrics, API, pages, log-ins, static files."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
@@ -26,12 +25,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import poller
 from poller import errors
 from poller.bootstrap import Services
+from poller.domain.access import scopes as access_scopes
 from poller.domain.access.actor import Actor, ActorKind
 from poller.security import allowed_hosts
 from poller.security.allowed_hosts import AllowedHosts
 from poller.web import assets, device_routes, error_responses, job_routes
+from poller.web.access import access_policy, login_routes, provider_routes
+from poller.web.access.access_control import AccessControl
+from poller.web.access.actor_finder import ActorFinder
+from poller.web.access.login_routes import LoginPages
 from poller.web.api import api_v1, live_stream, metrics, overview_json
 from poller.web.api.contract.body_limit import BodyLimit
+from poller.web.api.contract.needs import READ_PAGE, SCRAPE_PAGE
 from poller.web.api.job_metrics import JobReadings
 from poller.web.api.live_stream import FrameTexts, StreamSlots
 from poller.web.api.snapshot import Snapshot, Snapshots
@@ -43,7 +48,7 @@ from poller.web.pages.themes import RequestedTheme, store_theme
 #: Headers of every response: nothing from other hosts, nothing inline, no framing, no sniffing.
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'none'; "
+        "default-src 'self'; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'; object-src 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -94,7 +99,7 @@ class HostCheck:
 
 
 class OpenDoor:
-    """Admits every request as the local actor with all rights."""
+    """Admits every request as the local actor: for an application without stores."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -118,6 +123,15 @@ def create_app(
 
     The API needs the services; a test of pages has none.
     """
+    files = assets.load()
+    page = PageRenderer(files, backend.links)
+    finder = (
+        ActorFinder(services, access_policy.of_settings(services.settings)) if services else None
+    )
+    door = Middleware(OpenDoor)
+    if finder is not None:
+        refuse = partial(error_responses.for_request, page=page)
+        door = Middleware(AccessControl, finder, refuse)
     app = FastAPI(
         title="poller",
         version=poller.__version__,
@@ -128,12 +142,10 @@ def create_app(
             Middleware(SecurityHeaders),
             Middleware(HostCheck, hosts or AllowedHosts()),
             Middleware(BodyLimit),
-            Middleware(OpenDoor),
+            door,
             Middleware(GZipMiddleware, minimum_size=1024),
         ],
     )
-    files = assets.load()
-    page = PageRenderer(files, backend.links)
     snapshots = Snapshots(backend.overview, backend.stores)
 
     error_responses.add(app, page)
@@ -146,7 +158,11 @@ def create_app(
     device_routes.add(app, backend, page, snapshots)
     job_routes.add(app, backend, page, snapshots)
     _add_static_files(app, files)
-    if services is not None:
+    if services is not None and finder is not None:
+        app.state.finder = finder
+        login_pages = LoginPages(services, finder, page)
+        login_routes.add(app, login_pages)
+        provider_routes.add(app, login_pages)
         api_v1.add(app, services)
     return app
 
@@ -158,20 +174,28 @@ def _add_probes(app: FastAPI, snapshots: Snapshots) -> None:
         return {"status": "ok"}
 
     @app.get("/readyz")
-    async def readyz() -> JSONResponse:
-        """Readiness: 200 when all stores can be used, else 503. The body has the verdict."""
+    async def readyz(request: Request) -> JSONResponse:
+        """Readiness: 200 when all stores can be used, else 503.
+
+        The reasons are for those who may read: they name servers.
+        """
         snapshot = await snapshots.get()
         verdict = snapshot.health
         stores = snapshot.stores
+        status_code = 200 if verdict.is_ready else 503
+        word = "ready" if verdict.is_ready else "not ready"
+        actor: Actor | None = request.state.actor
+        if actor is None or not actor.may(access_scopes.Scope.READ):
+            return JSONResponse({"status": word}, status_code)
         body = {
-            "status": "ready" if verdict.is_ready else "not ready",
+            "status": word,
             "sql": stores.sql_error or "ok",
             "redis": stores.redis_error or stores.write_error or "ok",
             "leader": _leader(snapshot),
             "level": verdict.level.value,
             "verdict": verdict.text,
         }
-        return JSONResponse(body, status_code=200 if verdict.is_ready else 503)
+        return JSONResponse(body, status_code)
 
 
 def _add_metrics(
@@ -180,7 +204,7 @@ def _add_metrics(
     job_readings: JobReadings,
     process_metrics: Callable[[], bytes],
 ) -> None:
-    @app.get("/metrics")
+    @app.get("/metrics", dependencies=[SCRAPE_PAGE])
     async def scrape() -> Response:
         """Metrics for Prometheus."""
         snapshot = await snapshots.get()
@@ -194,7 +218,7 @@ def _add_metrics(
 
 
 def _add_overview_api(app: FastAPI, snapshots: Snapshots) -> None:
-    @app.get("/api/overview")
+    @app.get("/api/overview", dependencies=[READ_PAGE])
     async def overview() -> JSONResponse:
         """The overview as JSON; 503 while the board cannot be read."""
         snapshot = await snapshots.get()
@@ -212,7 +236,7 @@ def _add_stream(
     texts = FrameTexts(build)
     slots = StreamSlots(most)
 
-    @app.get("/api/stream", dependencies=[Depends(slots.taken)])
+    @app.get("/api/stream", dependencies=[READ_PAGE, Depends(slots.taken)])
     async def live() -> StreamingResponse:
         """The changes of the overview page as server-sent events; 503 if too many are open."""
         frames = live_stream.frames(snapshots, texts, stopping)
@@ -222,7 +246,7 @@ def _add_stream(
 
 
 def _add_overview_page(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
-    @app.get("/", response_class=HTMLResponse)
+    @app.get("/", response_class=HTMLResponse, dependencies=[READ_PAGE])
     async def show_overview(
         theme: RequestedTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0
     ) -> HTMLResponse:
@@ -234,7 +258,7 @@ def _add_overview_page(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -
 
 
 def _add_collectors(app: FastAPI, backend: BackendQueries, page: PageRenderer) -> None:
-    @app.get("/collectors", response_class=HTMLResponse)
+    @app.get("/collectors", response_class=HTMLResponse, dependencies=[READ_PAGE])
     async def show_collectors(request: Request, theme: RequestedTheme) -> Response:
         """The collectors page."""
         try:
@@ -246,7 +270,7 @@ def _add_collectors(app: FastAPI, backend: BackendQueries, page: PageRenderer) -
         html = page.collectors(view, theme.theme)
         return store_theme(theme, HTMLResponse(html))
 
-    @app.get("/api/collectors")
+    @app.get("/api/collectors", dependencies=[READ_PAGE])
     async def collectors_document() -> JSONResponse:
         """The collectors as JSON."""
         try:

@@ -18,7 +18,7 @@ from poller.observability import logs
 from poller.presentation import collector_trust, device_state, job_states
 from poller.presentation.job_states import JobList
 from poller.presentation.store_check import StoreCheck
-from poller.security import network_exposure, process_memory
+from poller.security import network_exposure, process_memory, tls_files
 from poller.security.allowed_hosts import AllowedHosts
 from poller.service import job_listing
 from poller.service.access import login_demand
@@ -51,13 +51,14 @@ def run(host: str, port: int | None = None) -> None:
     services = bootstrap.services()
     settings = services.settings
     login_demand.check_exposure(services)
+    tls_files.check(settings.web_tls_cert, settings.web_tls_key)
     process_memory.forbid_core_files()
     process_limits.raise_file_limit()  # for the streams
     services.report_errors("web")
     services.publish_metrics("web")
     hosts = AllowedHosts(settings.web_hosts, [settings.web_url])
     with listen(host, port) as listener:
-        _log_address(listener)
+        _log_address(listener, bool(settings.web_tls_cert))
         backend = backend_queries(services)
         server(backend, hosts, settings.web_streams, services=services).run(sockets=[listener])
 
@@ -72,12 +73,16 @@ def server(
     """Create a server of the application; its `run` blocks."""
     stopping = asyncio.Event()
     protocol: Any = partial(LimitedProtocol, waiting=waiting or WaitingConnections())
+    settings = services.settings if services else None
     config = uvicorn.Config(
         create_app(backend, stopping, hosts, most_streams, services),
         http=protocol,
+        ssl_certfile=(settings.web_tls_cert or None) if settings else None,
+        ssl_keyfile=(settings.web_tls_key or None) if settings else None,
         ws="none",
         limit_concurrency=http_connections.limit(most_streams),
         timeout_keep_alive=KEEP_ALIVE_S,
+        proxy_headers=False,  # uvicorn would believe every local peer; see access/request_origin.py
         log_config=None,
         access_log=False,
         server_header=False,
@@ -174,14 +179,15 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _log_address(listener: socket.socket) -> None:
-    """Say where the page is, and that an address beyond loopback is open to its network."""
+def _log_address(listener: socket.socket, has_tls: bool) -> None:
+    """Say where the page is, and that passwords cross a network without TLS."""
     host, port = listener.getsockname()[:2]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    if network_exposure.is_loopback(host):
-        log.info("page_served", url=f"http://{address}/")
+    scheme = "https" if has_tls else "http"
+    if has_tls or network_exposure.is_loopback(host):
+        log.info("page_served", url=f"{scheme}://{address}/")
     else:
-        log.warning("page_served_without_login", address=address, to="every host that reaches it")
+        log.warning("page_served_without_tls", address=address, advice="POLLER_WEB_TLS_CERT")
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -303,7 +303,8 @@ class LocalCluster:
         self.supervisor.kill(any_role)
 
     def _page_address(self) -> str:
-        return f"http://{_host(self.settings.web_bind)}:{self.web_port}/"
+        scheme = "https" if self.settings.web_tls_cert else "http"
+        return f"{scheme}://{_host(self.settings.web_bind)}:{self.web_port}/"
 
     def _flower_address(self) -> str:
         return f"http://{_host(self.settings.flower_bind)}:{self.flower_port}/"

@@ -16,9 +16,6 @@ from poller.service.access.user_accounts import require_admin
 if TYPE_CHECKING:
     from poller.bootstrap import Services
 
-#: Rows of one page at most.
-MOST_ROWS = 500
-
 
 def listing(services: Services, actor: Actor, query: AuditQuery) -> list[AuditRow]:
     """Return rows, the newest first. Raises NotAllowed, StoreError."""
@@ -27,7 +24,7 @@ def listing(services: Services, actor: Actor, query: AuditQuery) -> list[AuditRo
 
 
 def record(services: Services, actor: Actor, entry: AuditEntry) -> None:
-    """Add a row about an act that changes no row. Raises StoreError."""
+    """Add a row about an act that changes no row in SQL. Raises StoreError."""
     with sql.writing(services.engine) as conn:
         audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
 

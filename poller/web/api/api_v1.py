@@ -13,13 +13,22 @@ from pydantic import BaseModel
 import poller
 from poller.bootstrap import Services
 from poller.presentation import code_explanations
+from poller.web.api.access import audit_api, sessions_api, tokens_api, users_api
 from poller.web.api.contract import idempotency, problems
 from poller.web.api.contract.needs import Reading
 from poller.web.api.inventory import sites_api, why_api
 
 DOCUMENT = f"{problems.PREFIX}/openapi.json"
 #: Routers of all resources, in the order of the document.
-ROUTERS = (sites_api.router, why_api.router)
+ROUTERS = (
+    sites_api.router,
+    why_api.router,
+    users_api.router,
+    tokens_api.router,
+    sessions_api.own_router,
+    sessions_api.router,
+    audit_api.router,
+)
 
 _DESCRIPTION = (
     "Everything that the command `poller` does. Errors are application/problem+json with the codes "

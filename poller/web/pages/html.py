@@ -11,6 +11,7 @@ import jinja2
 
 from poller.presentation import formatting
 from poller.presentation.health import GLYPHS
+from poller.web.access import visitor
 from poller.web.assets import Assets
 from poller.web.pages import overview_page, overview_tables
 from poller.web.pages.collectors_page import CollectorsView
@@ -40,6 +41,17 @@ class ErrorView:
     hint: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LoginView:
+    """The login page: why the last try failed, why nobody can log in, and where to go after."""
+
+    message: str = ""
+    note: str = ""
+    after: str = ""
+    has_provider: bool = False
+    root: str = ""  # the relative path from the address to the overview
+
+
 class PageRenderer:
     """The compiled templates, with the values that are the same for all pages."""
 
@@ -58,6 +70,7 @@ class PageRenderer:
             tables={table.id: table for table in overview_tables.ALL},
             states={state: GLYPHS[tone] for state, tone in overview_page.STATES.items()},
             themes=list(Theme),
+            visitor=visitor.current,
         )
         self._overview = environment.get_template("overview.html")
         self._device = environment.get_template("device.html")
@@ -65,6 +78,7 @@ class PageRenderer:
         self._jobs = environment.get_template("jobs.html")
         self._job = environment.get_template("job.html")
         self._error = environment.get_template("error.html")
+        self._login = environment.get_template("login.html")
 
     def overview(self, view: OverviewView, options: DisplayOptions) -> str:
         """Render the overview, which a script keeps up to date."""
@@ -85,6 +99,10 @@ class PageRenderer:
     def job(self, view: JobView, theme: Theme) -> str:
         """Render the page of one job."""
         return self._job.render(view=view, theme=theme)
+
+    def login(self, view: LoginView, theme: Theme) -> str:
+        """Render the login page."""
+        return self._login.render(view=view, root=view.root, theme=theme)
 
     def error(self, view: ErrorView, root: str, theme: Theme) -> str:
         """Render an error page. `root` is the relative path from its address to the overview."""

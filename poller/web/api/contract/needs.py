@@ -40,7 +40,11 @@ class Needs:
     every_site: bool = False
 
     def __call__(self, request: Request) -> Call:
-        actor = getattr(request.state, "actor", None)
+        return Call(request.app.state.services, self.admitted(request))
+
+    def admitted(self, request: Request) -> Actor:
+        """Return the actor of a request that has the right."""
+        actor: Actor | None = getattr(request.state, "actor", None)
         if actor is None:
             raise errors.NotLoggedIn(
                 "this needs a login or a token",
@@ -49,8 +53,24 @@ class Needs:
         actor.require(self.scope)
         if self.every_site:
             actor.require_every_site()
-        return Call(request.app.state.services, actor)
+        return actor
 
+
+@dataclass(frozen=True, slots=True)
+class PageNeeds:
+    """The same for a page, which gets its data from the queries of the application."""
+
+    needs: Needs
+
+    def __call__(self, request: Request) -> None:
+        self.needs.admitted(request)
+
+
+#: For `dependencies=` of a page or an older route, which concern all sites.
+READ_PAGE = Depends(PageNeeds(Needs(Scope.READ, every_site=True)))
+SCRAPE_PAGE = Depends(PageNeeds(Needs(Scope.SCRAPE, every_site=True)))
+#: For routes that any login may use.
+AnyLogin = Annotated[Call, Depends(Needs(Scope.SCRAPE))]
 
 Reading = Annotated[Call, Depends(Needs(Scope.READ))]
 Operating = Annotated[Call, Depends(Needs(Scope.OPERATE))]

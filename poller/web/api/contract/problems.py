@@ -93,6 +93,8 @@ def of_error(error: errors.PollerError, headers: Mapping[str, str] | None = None
     sent = dict(headers or {})
     if number == HTTPStatus.SERVICE_UNAVAILABLE:
         sent.setdefault("Retry-After", str(RETRY_AFTER_S))
+    if isinstance(error, errors.TooManyRequests):
+        sent.setdefault("Retry-After", str(error.retry_after_s))
     if number == HTTPStatus.UNAUTHORIZED:
         sent.setdefault("WWW-Authenticate", "Bearer")
     return respond(number, error.code, error.message, error.cause, error.hint, headers=sent)

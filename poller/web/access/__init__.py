@@ -1,0 +1,1 @@
+"""Who asks: tokens, sessions, proxies, forged requests, and the login page."""

@@ -1,0 +1,88 @@
+"""`/api/v1/session`: who asks. `/api/v1/sessions`: the log-ins of all browsers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Request
+from pydantic import BaseModel, Field
+
+from poller.db.access.session_rows import StoredSession
+from poller.domain.access.actor import ActorKind
+from poller.domain.access.scopes import Role, Scope
+from poller.security import token_values
+from poller.service.access import browser_logins
+from poller.web.api.contract import problems, resources
+from poller.web.api.contract.needs import Administering, AnyLogin
+from poller.web.api.contract.paging import Page
+
+router = resources.router("sessions")
+own_router = resources.router("session")
+
+SessionId = Annotated[str, Path(max_length=64, description="The id that the list shows.")]
+
+
+class OwnSession(BaseModel):
+    """Who asks, and what it may do."""
+
+    name: str
+    kind: ActorKind
+    scopes: list[Scope]
+    site: str | None = Field(description="The one site that a token is limited to.")
+    csrf_token: str = Field(
+        description="The header X-CSRF-Token of changes by a browser; empty where none is needed."
+    )
+
+
+class SessionBody(BaseModel):
+    """A login of a browser. Instants are in ms since 1970."""
+
+    id: str
+    name: str
+    role: Role
+    source: str = Field(description="`local` for a password, `oidc` for OpenID Connect.")
+    address: str
+    created_ms: int
+    seen_ms: int = Field(description="Its last use, to the minute.")
+    expires_ms: int
+
+
+@own_router.get("")
+def show_own(call: AnyLogin, request: Request) -> OwnSession:
+    """Show who asks: a session, a token, a proxy's user, or the local actor."""
+    value = getattr(request.state, "session_value", "")
+    actor = call.actor
+    return OwnSession(
+        name=actor.name,
+        kind=actor.kind,
+        scopes=[scope for scope in Scope if actor.may(scope)],
+        site=actor.site,
+        csrf_token=token_values.form_token(value) if value else "",
+    )
+
+
+@router.get("")
+def list_sessions(call: Administering) -> Page[SessionBody]:
+    """List the log-ins of all browsers, the newest first; at most 1,000."""
+    found = browser_logins.listing(call.services, call.actor)
+    return Page(items=[_body(session) for session in found])
+
+
+@router.delete("/{session_id}", status_code=204, responses=problems.CHANGING)
+def revoke_session(call: Administering, request: Request, session_id: SessionId) -> None:
+    """End a login; every web process refuses it within seconds."""
+    browser_logins.revoke(call.services, call.actor, session_id)
+    request.app.state.finder.clear()
+
+
+def _body(session: StoredSession) -> SessionBody:
+    return SessionBody(
+        id=session.id,
+        name=session.name,
+        role=session.role,
+        source=session.source,
+        address=session.address,
+        created_ms=session.created_ms,
+        seen_ms=session.seen_ms,
+        expires_ms=session.expires_ms,
+    )

@@ -1,0 +1,545 @@
+"""Who may use the page and the API: tokens, sessions, proxies, loopback, and forged requests."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute
+
+from poller import errors
+from poller.bootstrap import Services
+from poller.db.access import audit_rows, session_rows, token_rows
+from poller.db.access.audit_rows import AuditQuery
+from poller.domain.access.scopes import Role, Scope
+from poller.service.access import api_tokens, login_demand, user_accounts
+from poller.service.access.user_accounts import UserChanges
+from poller.web.access import recent_rows
+from poller.web.access.access_control import PUBLIC, STATIC
+from poller.web.api.contract.needs import Needs, PageNeeds
+from tests.conftest import wait_until
+from tests.integration import access_sites
+from tests.integration.access_sites import BROWSER, KIM, PASSWORD, Site, form_token, log_in
+
+EVERYWHERE = "0.0.0.0"
+ISSUER = {
+    "oidc_issuer": "https://login.example.net",
+    "oidc_client_id": "poller",
+    "oidc_client_secret": "hunter22-secret",
+}
+
+
+@pytest.fixture
+def site(services: Services, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A web process that the network reaches."""
+    return access_sites.make(services, monkeypatch, web_bind=EVERYWHERE)
+
+
+@pytest.fixture
+def local(services: Services) -> Site:
+    """A web process on loopback."""
+    return Site(services)
+
+
+def routes(site: Site) -> list[tuple[str, str, APIRoute]]:
+    """Every method and path, with a value in each parameter."""
+    found = []
+    for route in site.app.routes:
+        assert isinstance(route, APIRoute), route
+        path = re.sub(r"\{(\w+)[^}]*\}", lambda part: _value(part[1]), route.path)
+        found += [(method, path, route) for method in sorted(route.methods)]
+    return found
+
+
+def _value(parameter: str) -> str:
+    return "1" if parameter.endswith("id") else "x"
+
+
+def needed(route: APIRoute) -> Needs | None:
+    for each in route.dependant.dependencies:
+        if isinstance(each.call, Needs):
+            return each.call
+        if isinstance(each.call, PageNeeds):
+            return each.call.needs
+    return None
+
+
+def is_public(path: str) -> bool:
+    return path in PUBLIC or path.startswith(STATIC)
+
+
+def test_every_route_is_public_or_needs_a_right(site: Site) -> None:
+    """A route that was added without a right would be open to every login."""
+    open_routes = {path for _, path, route in routes(site) if needed(route) is None}
+    assert {path for path in open_routes if not is_public(path)} == set()
+
+
+def test_without_a_login_every_route_is_refused(site: Site) -> None:
+    """401 beyond loopback, whatever the method; probes and the login page respond."""
+    client = site.client()
+    refused = {}
+    for method, path, _ in routes(site):
+        if not is_public(path):
+            refused[f"{method} {path}"] = client.request(method, path).status_code
+    assert len(refused) > 20
+    assert set(refused.values()) == {401}
+    assert client.get("/api/v1/sites").headers["www-authenticate"] == "Bearer"
+    assert client.get("/nonsense").status_code == 401
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/login").status_code == 200
+
+
+def test_with_too_small_a_scope_every_route_is_refused(site: Site) -> None:
+    """A token with all scopes that do not include the needed one gets 403."""
+    client = site.client()
+    headers = {
+        scope: site.token(scope, name=scope.value) for scope in Scope if scope is not Scope.ADMIN
+    }
+    without = {
+        Scope.READ: Scope.SCRAPE,
+        Scope.OPERATE: Scope.INVENTORY,
+        Scope.INVENTORY: Scope.OPERATE,
+        Scope.ADMIN: Scope.OPERATE,
+    }
+    statuses = {}
+    for method, path, route in routes(site):
+        right = needed(route)
+        if right is not None and right.scope is not Scope.SCRAPE:
+            token = headers[without[right.scope]]
+            statuses[f"{method} {path}"] = client.request(method, path, headers=token).status_code
+    assert set(statuses.values()) == {403}, statuses
+
+
+def test_a_token_has_its_scopes_and_its_site(site: Site) -> None:
+    """A scraper reads metrics only; a token of a site sees no page about all sites."""
+    client = site.client()
+    scrape = site.token(Scope.SCRAPE, name="prometheus")
+    assert client.get("/metrics", headers=scrape).status_code == 200
+    assert client.get("/api/overview", headers=scrape).status_code == 403
+    who = client.get("/api/v1/session", headers=scrape).json()
+    assert (who["name"], who["kind"], who["scopes"], who["csrf_token"]) == (
+        "prometheus",
+        "token",
+        ["scrape"],
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer", "Bearer ", "Bearer poller_" + "x" * 43, "Bearer x", "bearer poller_\u00e9"],
+)
+def test_a_wrong_token_is_refused_whatever_else_is_sent(local: Site, header: str) -> None:
+    """On loopback too, where no token at all would be admitted."""
+    client = local.client("127.0.0.1")
+    assert client.get("/api/v1/session").json()["kind"] == "local"
+    response = client.get("/api/v1/session", headers={"Authorization": header.encode("latin-1")})
+    is_bearer = header.startswith(("Bearer ", "bearer "))
+    assert response.status_code == (401 if is_bearer else 200)
+
+
+def test_a_token_in_the_address_is_refused(site: Site) -> None:
+    """Addresses are kept in logs; the text does not repeat the token."""
+    header = site.token(Scope.ADMIN)
+    value = header["Authorization"].removeprefix("Bearer ")
+    response = site.client().get("/api/v1/sites", params={"token": value}, headers=header)
+    assert response.status_code == 422
+    assert "must not be in the address" in response.json()["detail"]
+    assert value not in response.text
+
+
+def test_a_removed_or_expired_token_is_refused(site: Site) -> None:
+    """Another process that knew the token refuses it as soon as its row is old."""
+    client = site.client()
+    header = site.token(Scope.READ)
+    assert client.get("/api/v1/sites", headers=header).status_code == 200
+    api_tokens.remove(site.services, KIM, "ci")
+    site.forget()
+    assert client.get("/api/v1/sites", headers=header).status_code == 401
+    over = site.token(Scope.READ, name="over", lives_ms=1)
+    assert client.get("/api/v1/sites", headers=over).status_code == 401
+
+
+def test_the_last_use_of_a_token_is_stored_once_a_minute(site: Site) -> None:
+    """The row is written beside the request, and not by each of them."""
+    client = site.client()
+    header = site.token(Scope.READ)
+    client.get("/api/v1/sites", headers=header)
+    engine = site.services.engine
+    wait_until(lambda: token_rows.get(engine, "ci").last_used_ms, "the last use")
+    first = token_rows.get(engine, "ci").last_used_ms
+    client.get("/api/v1/sites", headers=header)
+    assert token_rows.get(engine, "ci").last_used_ms == first
+
+
+def test_on_loopback_no_login_is_asked_until_somebody_can_log_in(local: Site) -> None:
+    """The page says so; with the first user it asks, and a token changes nothing."""
+    client = local.client("127.0.0.1")
+    page = client.get("/", headers=BROWSER)
+    assert page.status_code == 200
+    assert "no login asked" in page.text
+    local.token(Scope.READ)
+    local.forget()
+    assert client.get("/", headers=BROWSER).status_code == 200
+    local.user()
+    redirected = client.get("/jobs/prune?x=1", headers=BROWSER)
+    assert redirected.status_code == 303
+    assert redirected.headers["location"] == "../login?next=jobs%2Fprune%3Fx%3D1"
+    assert client.get("/api/overview").status_code == 401
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+def test_a_proxy_on_loopback_does_not_make_the_world_local(local: Site, header: str) -> None:
+    """A request that a proxy passed on is not from this machine."""
+    client = local.client("127.0.0.1")
+    assert client.get("/api/overview", headers={header: "192.0.2.9"}).status_code == 401
+
+
+def test_a_login_is_a_session_with_a_new_value(site: Site) -> None:
+    """The cookie is out of reach of scripts; a value that was planted before is not used."""
+    site.user()
+    browser = site.client()
+    planted = "poller_" + "x" * 43
+    browser.cookies.set("poller_session", planted)
+    done = log_in(browser, next="jobs?x=1")
+    assert (done.status_code, done.headers["location"]) == (303, "./jobs?x=1")
+    cookie = done.headers["set-cookie"]
+    assert planted not in cookie
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+    assert "Path=/" in cookie
+    assert "Secure" not in cookie
+    assert done.headers["cache-control"] == "no-store"
+    page = browser.get("/jobs", headers=BROWSER)
+    assert page.status_code == 200
+    assert "<span>lee</span>" in page.text
+
+
+def test_over_tls_the_cookie_is_bound_to_the_host(site: Site) -> None:
+    """Its name makes browsers refuse it from anywhere else."""
+    site.user()
+    done = log_in(site.client(scheme="https"))
+    assert done.headers["set-cookie"].startswith("__Host-poller_session=")
+    assert "Secure" in done.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("//evil.example", "./evil.example"),
+        ("https://evil.example/", "./https://evil.example/"),
+        ("/\\evil.example", "./"),
+        ("jobs\r\nSet-Cookie: x=1", "./"),
+        ("javascript:alert(1)", "./javascript:alert(1)"),
+        ("login", "./"),
+        ("devices/sw1", "./devices/sw1"),
+    ],
+)
+def test_a_login_leads_to_this_site_only(site: Site, given: str, sent: str) -> None:
+    """Every redirect is relative to the present address."""
+    site.user()
+    assert log_in(site.client(), next=given).headers["location"] == sent
+
+
+def test_a_wrong_login_says_the_same_for_every_reason(site: Site) -> None:
+    """An unknown name, a wrong password and a disabled user cannot be told apart."""
+    site.user()
+    site.user("max")
+    user_accounts.edit(site.services, KIM, "max", UserChanges(enabled=False))
+    browser = site.client()
+    answers = [
+        log_in(browser, "nobody"),
+        log_in(browser, "lee", "wrong password!"),
+        log_in(browser, "max"),
+        log_in(browser, "x" * 500),
+    ]
+    assert [answer.status_code for answer in answers] == [401] * 4
+    assert len({answer.text for answer in answers}) == 1
+    assert "The name or the password is wrong." in answers[0].text
+    assert "set-cookie" not in answers[0].headers
+
+
+def test_too_many_wrong_logins_of_a_user_have_to_wait(site: Site) -> None:
+    """Other addresses do not help, and the right password does not either until the window ends."""
+    site.user()
+    for number in range(10):
+        assert log_in(site.client(f"192.0.2.{number}"), "lee", "wrong").status_code == 401
+    blocked = log_in(site.client("192.0.2.99"))
+    assert blocked.status_code == 429
+    assert 0 < int(blocked.headers["retry-after"]) <= 300
+    redis: Any = site.services.redis
+    names = redis.keys("poller:logins:*")
+    assert len(names) == 12
+    assert all(redis.ttl(name) > 0 for name in names)
+    assert not any("lee" in name or "192.0.2" in name for name in names)
+
+
+def test_right_logins_are_not_counted(site: Site) -> None:
+    """Thirty people behind one address log in one after the other."""
+    site.user()
+    statuses = {log_in(site.client()).status_code for _ in range(25)}
+    assert statuses == {303}
+
+
+def test_without_redis_each_process_counts_for_itself(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guessing of passwords is slowed down, and people can log in."""
+    from poller.state.cluster import login_attempts
+
+    def away(*_: object) -> int:
+        raise errors.StoreUnavailable("Redis is away")
+
+    monkeypatch.setattr(login_attempts, "count", away)
+    monkeypatch.setattr(login_attempts, "take_back", away)
+    site.user()
+    assert log_in(site.client()).status_code == 303
+    statuses = [log_in(site.client(), "lee", "wrong").status_code for _ in range(11)]
+    assert statuses == [401] * 10 + [429]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_another_site_cannot_log_a_browser_in(site: Site, headers: dict[str, str]) -> None:
+    """A victim would work in the account of the attacker."""
+    site.user()
+    form = {"name": "lee", "password": PASSWORD}
+    refused = site.client().post("/login", data=form, headers=headers)
+    assert refused.status_code == 403
+    assert "set-cookie" not in refused.headers
+
+
+def test_a_login_is_a_form_and_nothing_else(site: Site) -> None:
+    """A JSON body or a body without a type is refused, and a huge one is not read."""
+    site.user()
+    client = site.client()
+    body = {"name": "lee", "password": PASSWORD}
+    assert client.post("/login", json=body).status_code == 422
+    assert client.post("/login", content=b"name=lee").status_code == 422
+    assert client.post("/login", data={"name": "x" * 10_000}).status_code == 422
+
+
+def test_a_session_must_show_its_token_for_a_change(site: Site) -> None:
+    """The cookie alone, and the token of another session, are refused."""
+    site.user()
+    site.user("max")
+    browser, other = site.client(), site.client()
+    log_in(browser)
+    log_in(other, "max")
+    token = browser.get("/api/v1/session").json()["csrf_token"]
+    foreign = other.get("/api/v1/session").json()["csrf_token"]
+    new = {"name": "ci", "scopes": ["read"]}
+    for headers in ({}, {"X-CSRF-Token": foreign}, {"X-CSRF-Token": "\u00e9".encode("latin-1")}):
+        refused = browser.post("/api/v1/tokens", json=new, headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (403, "P601")
+    cross = {"X-CSRF-Token": token, "Sec-Fetch-Site": "cross-site"}
+    assert browser.post("/api/v1/tokens", json=new, headers=cross).status_code == 403
+    made = browser.post("/api/v1/tokens", json=new, headers={"X-CSRF-Token": token})
+    assert made.status_code == 201
+    assert browser.delete("/api/v1/tokens/ci").status_code == 403
+
+
+def test_a_log_out_needs_the_token_and_ends_the_session(site: Site) -> None:
+    """Another site cannot log a user out; the old cookie is worth nothing afterwards."""
+    site.user()
+    browser = site.client()
+    value = log_in(browser).cookies["poller_session"]
+    assert browser.post("/logout", data={}).status_code == 403
+    token = form_token(browser.get("/jobs", headers=BROWSER).text)
+    done = browser.post("/logout", data={"csrf_token": token}, headers=BROWSER)
+    assert (done.status_code, done.headers["location"]) == (303, "./login")
+    browser.cookies.set("poller_session", value)
+    assert browser.get("/api/overview").status_code == 401
+    rows = audit_rows.listing(site.services.engine, AuditQuery(actor="lee"))
+    assert [row.action for row in rows] == ["session.logout", "session.login"]
+    assert value not in str(rows)
+
+
+def test_the_local_actor_takes_no_form_of_another_site(local: Site) -> None:
+    """Types that any site can send, foreign origins and foreign names are refused."""
+    client = local.client("127.0.0.1")
+    body = b'{"name": "ci", "scopes": ["read"]}'
+    for media_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        headers = {"Content-Type": media_type}
+        refused = client.post("/api/v1/tokens", content=body, headers=headers)
+        assert refused.status_code == 403, media_type
+    assert client.post("/api/v1/tokens", content=body).status_code == 403
+    plain = {"Content-Type": "application/json"}
+    for foreign in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        refused = client.post("/api/v1/tokens", content=body, headers=plain | foreign)
+        assert refused.status_code == 403
+    assert client.delete("/api/v1/tokens/x", headers={"Origin": "null"}).status_code == 403
+    rebound = client.post("/api/v1/tokens", content=body, headers=plain | {"Host": "evil.example"})
+    assert rebound.status_code == 421
+    own = plain | {"Origin": "http://127.0.0.1"}
+    assert client.post("/api/v1/tokens", content=body, headers=own).status_code == 201
+
+
+def test_a_demotion_and_a_revocation_end_rights(site: Site) -> None:
+    """The next request has the new role; a revoked session has none."""
+    site.user()
+    site.user("max", Role.ADMIN)
+    browser = site.client()
+    log_in(browser, "max")
+    assert browser.get("/api/v1/users").status_code == 200
+    user_accounts.edit(site.services, KIM, "max", UserChanges(role=Role.VIEWER))
+    site.forget()
+    assert browser.get("/api/v1/users").status_code == 403
+    admin = site.client(**site.token(Scope.ADMIN))
+    [session] = admin.get("/api/v1/sessions").json()["items"]
+    assert (session["name"], session["address"], session["source"]) == ("max", "192.0.2.7", "local")
+    assert admin.delete(f"/api/v1/sessions/{session['id']}").status_code == 204
+    assert browser.get("/api/overview").status_code == 401
+    assert admin.delete(f"/api/v1/sessions/{session['id']}").status_code == 404
+
+
+def test_an_idle_session_ends(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser is asked again."""
+    site = access_sites.make(
+        services, monkeypatch, web_bind=EVERYWHERE, session_idle_hours="0.0000001"
+    )
+    site.user()
+    browser = site.client()
+    log_in(browser)
+    assert browser.get("/api/overview").status_code == 401
+
+
+def test_a_trusted_proxy_names_the_user(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups decide about the role; other peers, and two names, are not believed."""
+    site = access_sites.make(
+        services,
+        monkeypatch,
+        web_bind=EVERYWHERE,
+        trusted_proxies="10.0.0.0/8",
+        proxy_user_header="X-Forwarded-User",
+        group_roles="noc=viewer,net=operator",
+    )
+    proxy = site.client("10.1.2.3", **{"X-Forwarded-For": "198.51.100.1, 203.0.113.7, 10.9.9.9"})
+    operator = {"X-Forwarded-User": "kim", "X-Forwarded-Groups": "noc, net"}
+    who = proxy.get("/api/v1/session", headers=operator).json()
+    assert (who["name"], who["kind"], who["scopes"]) == (
+        "kim",
+        "proxy",
+        ["scrape", "read", "operate", "inventory"],
+    )
+    stranger = {"X-Forwarded-User": "eve", "X-Forwarded-Groups": "sales"}
+    assert proxy.get("/api/overview", headers=stranger).status_code == 403
+    assert proxy.get("/api/overview").status_code == 401
+    smuggled = [("X-Forwarded-User", "kim"), ("X-Forwarded-User", "root")]
+    assert proxy.get("/api/overview", headers=smuggled).status_code == 401  # type: ignore[arg-type]
+    outside = site.client("192.0.2.7")
+    assert outside.get("/api/overview", headers=operator).status_code == 401
+    form = operator | {"Content-Type": "text/plain"}
+    assert proxy.patch("/api/v1/sites/x", content=b"{}", headers=form).status_code == 403
+
+
+def test_the_address_behind_a_proxy_is_the_last_one_that_it_saw(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client cannot choose the address that is limited and recorded."""
+    site = access_sites.make(
+        services, monkeypatch, web_bind=EVERYWHERE, trusted_proxies="10.0.0.1,10.9.9.9"
+    )
+    site.user()
+    spoofed = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7, 10.9.9.9"}
+    log_in(site.client("10.0.0.1", **spoofed, **{"X-Forwarded-Proto": "https"}))
+    log_in(site.client("192.0.2.7", **spoofed))
+    log_in(site.client("10.0.0.1", **{"X-Forwarded-For": "nonsense"}))
+    found = session_rows.listing(services.engine)
+    assert {each.address for each in found} == {"203.0.113.7", "192.0.2.7", "10.0.0.1"}
+
+
+def test_readyz_names_no_server_to_strangers(site: Site) -> None:
+    """Whether the process is ready is public; why is not."""
+    assert site.client().get("/readyz").json() == {"status": "ready"}
+    header = site.token(Scope.READ)
+    assert "redis" in site.client().get("/readyz", headers=header).json()
+
+
+def test_users_are_managed_by_admins_and_one_stays(site: Site) -> None:
+    """The password is in no response and in no audit row, and the last admin stays."""
+    admin = site.client(**site.token(Scope.ADMIN))
+    secret = "the secret of max, 123"
+    new = {"name": "max", "role": "admin", "password": secret}
+    made = admin.post("/api/v1/users", json=new)
+    assert (made.status_code, made.json()["role"]) == (201, "admin")
+    assert admin.post("/api/v1/users", json=new).status_code == 409
+    weak = {"name": "eve", "password": "short-pw-x"}
+    refused = admin.post("/api/v1/users", json=weak)
+    assert (refused.status_code, "short-pw-x" in refused.text) == (422, False)
+    assert admin.patch("/api/v1/users/max", json={"role": "viewer"}).status_code == 422
+    assert admin.delete("/api/v1/users/max").status_code == 422
+    admin.post("/api/v1/users", json={**new, "name": "lee"})
+    assert admin.patch("/api/v1/users/max", json={"enabled": False}).json()["enabled"] is False
+    assert admin.delete("/api/v1/users/max").status_code == 204
+    assert [user["name"] for user in admin.get("/api/v1/users").json()["items"]] == ["lee"]
+    rows = admin.get("/api/v1/audit", params={"limit": 2, "actor": "ci"}).json()
+    assert [row["action"] for row in rows["items"]] == ["user.remove", "user.edit"]
+    older = admin.get("/api/v1/audit", params={"cursor": rows["next"], "actor": "ci"}).json()
+    assert [row["action"] for row in older["items"]] == ["user.add", "user.add"]
+    assert secret not in str((rows, older, made.text))
+
+
+def test_a_token_is_in_one_response_only(site: Site) -> None:
+    """Lists and the audit log have its name; a site that is unknown is named."""
+    admin = site.client(**site.token(Scope.ADMIN))
+    made = admin.post("/api/v1/tokens", json={"name": "t", "scopes": ["read"], "lives_s": 60})
+    value = made.json()["token"]
+    assert value.startswith("poller_")
+    listed = admin.get("/api/v1/tokens")
+    assert [token["name"] for token in listed.json()["items"]] == ["ci", "t"]
+    assert value not in listed.text + admin.get("/api/v1/audit").text
+    wrong = admin.post("/api/v1/tokens", json={"name": "u", "scopes": ["read"], "site": "ams"})
+    assert wrong.status_code == 404
+    keyed = {"Idempotency-Key": "a"}
+    again = admin.post("/api/v1/tokens", json={"name": "v", "scopes": ["read"]}, headers=keyed)
+    assert again.status_code == 422
+    assert admin.delete("/api/v1/tokens/t").status_code == 204
+
+
+def test_beyond_loopback_somebody_must_be_able_to_log_in(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user, a token, a provider or a proxy; the error has the command that makes a user."""
+    site = access_sites.make(services, monkeypatch, web_bind=EVERYWHERE)
+    with pytest.raises(errors.InvalidSetting, match="no user and no token") as refused:
+        login_demand.check_exposure(site.services)
+    assert "poller user add NAME --role admin" in refused.value.hint
+    assert "poller token add NAME --scope read" in refused.value.hint
+    site.token(Scope.READ)
+    login_demand.check_exposure(site.services)
+    api_tokens.remove(site.services, KIM, "ci")
+    with pytest.raises(errors.InvalidSetting):
+        login_demand.check_exposure(site.services)
+    provider = access_sites.make(services, monkeypatch, **ISSUER)
+    login_demand.check_exposure(provider.services)
+
+
+def test_a_database_that_is_away_admits_nobody_new(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token that was used lately still works, so that an operator can look; others get 503."""
+    header = site.token(Scope.READ)
+    other = site.token(Scope.READ, name="other")
+    client = site.client()
+    assert client.get("/api/overview", headers=header).status_code == 200
+    monkeypatch.setattr(recent_rows, "FRESH_S", 0.0)
+    site.services.engine.dispose()
+    file = Path(site.services.engine.url.database or "")
+    file.rename(file.with_suffix(".away"))
+    assert client.get("/api/overview", headers=header).status_code == 200
+    assert client.get("/api/overview", headers=other).status_code == 503
+    assert client.get("/api/overview").status_code == 401
+    assert client.get("/healthz").status_code == 200
+    file.with_suffix(".away").rename(file)
