@@ -99,6 +99,10 @@ def test_a_crashing_plugin_is_isolated_then_quarantined_then_released(
         assert ended, "some may time out on a busy machine, not all"
         assert all("MemoryError" in message for message in ended)
 
+        [explained] = json.loads(deadly.cluster.run("why", MATES[0], "--json").stdout)["items"]
+        assert explained["cause"] == "quarantined"
+        assert "collector troublemaker was quarantined" in explained["sentence"]
+
         shown = collectors(deadly)
         assert (shown[troublemaker.NAME]["state"], shown[troublemaker.NAME]["crashes"]) == (
             "quarantined",

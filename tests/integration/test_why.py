@@ -338,3 +338,16 @@ def test_the_command_prints_the_sentence_first(
     [item] = json.loads(capsys.readouterr().out)["items"]
     assert (item["cause"], item["is_bad"]) == ("failing", True)
     assert main.run(["why", "d7"]) == errors.NotFound.exit_code
+
+
+def test_a_shown_device_has_the_sentences_of_its_targets(
+    services: Services, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """State, sentence and next poll are there without a look at the runs."""
+    world.poll_now(world.add("answer"), "t1")
+    assert main.run(["device", "show", "d0"]) == 0
+    assert "\nfake: Polled every 60 s; the last poll was good" in capsys.readouterr().out
+    assert main.run(["device", "show", "d0", "--json"]) == 0
+    [target] = json.loads(capsys.readouterr().out)["targets"]
+    assert (target["state"], target["cause"], target["place"]) == ("ok", "healthy", "due")
+    assert target["next_poll"]

@@ -183,13 +183,17 @@ def _nothing(is_filtered: bool, after: str) -> str:
 
 @app.command("show")
 def show(name: Name, as_json: Json = False) -> None:
-    """Show a device and its targets."""
+    """Show a device and its targets: their states, why, and their next polls."""
     from poller.cli.commands.target import COLUMNS
     from poller.db.inventory import devices, targets
 
-    engine = inventory_database.database()
+    services = bootstrap.services()
+    engine = inventory_database.database(services)
     device = asdict(devices.show(engine, name))
     its_targets = schedule_options.described(targets.of_device(engine, name))
+    summaries = _summaries(services, name)
+    for target in its_targets:
+        target |= summaries.get(target["id"], {})
 
     if as_json:
         render.document("poller.device/1", {**device, "targets": its_targets})
@@ -197,11 +201,27 @@ def show(name: Name, as_json: Json = False) -> None:
 
     render.record("poller.device/1", device, as_json=False)
     render.echo("")
+    for summary in summaries.values():
+        render.echo(f"{summary['target'] or name}: {summary['sentence']}")
+    if summaries:
+        render.echo("")
     render.listing("poller.target.list/1", its_targets, COLUMNS[1:], as_json=False)
 
     for target in its_targets:
         if target.get("why"):
             render.echo(f"{target['name']}: {target['why']}")
+
+
+def _summaries(services: Services, device: str) -> dict[int, dict[str, Any]]:
+    """State, sentence and next poll of each target, the worst first; also while Redis is away."""
+    from poller.presentation.targets import why_json
+    from poller.service import target_explanation
+
+    explained = target_explanation.explain_device(services, device, with_runs=False)
+    summaries = {}
+    for each in explained:
+        summaries[each.facts.target_id] = why_json.summary(each).model_dump()
+    return summaries
 
 
 @app.command("edit")

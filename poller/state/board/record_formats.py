@@ -1,7 +1,8 @@
 """Formats of the records on the board. `lua/prelude.lua` holds the same formats for the scripts.
 
     spec     version|interval|timeout|queue     of an enabled target; times in ms
-    run      token|plan|attempts|call           of a target in flight; plan in ms
+    run      token|plan|attempts|call           of a target in flight; plan in ms; the call
+                                                begins with the worker, see domain/record/run.py
     opened   until|since|operator               of a breaker that is opened by hand; times in ms
 
 A record that another program damaged is read as a missing one.
