@@ -193,7 +193,7 @@ def show(name: Name, as_json: Json = False) -> None:
     its_targets = schedule_options.described(targets.of_device(engine, name))
     summaries = _summaries(services, name)
     for target in its_targets:
-        target |= summaries.get(target["id"], {})
+        target.update(summaries.get(target["id"], {}))
 
     if as_json:
         render.document("poller.device/1", {**device, "targets": its_targets})
