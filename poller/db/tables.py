@@ -293,6 +293,7 @@ dead_letters = Table(
     Column("parked_ms", BigInteger, nullable=False),
     Column("next_ms", BigInteger, nullable=False),  # next slow retry
     Column("attempts", Integer, nullable=False),
+    Index("ix_dead_letters_parked_ms", "parked_ms"),  # the newest are asked for
 )
 
 #: The jobs that workers announced. A row whose package no longer has the job is `gone`.

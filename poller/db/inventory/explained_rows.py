@@ -93,6 +93,7 @@ def _row(row: Any) -> InventoryRow:
         credential=credential,
         credential_of=credential_of if credential else "",
         options=dict(row.options),
+        tags=tuple(row.tags),
     )
 
 
@@ -119,6 +120,7 @@ _ROWS = sa.select(
     targets.c.max_ms,
     targets.c.staleness,
     targets.c.options,
+    devices.c.tags,
     _own.c.name.label("target_credential"),
     _of_device.c.name.label("device_credential"),
     _text(sites.c.requires).label("site_requires"),

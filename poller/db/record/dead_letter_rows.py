@@ -159,6 +159,20 @@ def listing(
         return [_named(row) for row in conn.execute(query.limit(limit))]
 
 
+def newest(engine: Engine, limit: int) -> list[Named]:
+    """Return the letters that were parked last, the newest first."""
+    query = _NAMED.order_by(dead_letters.c.parked_ms.desc(), dead_letters.c.target_id)
+    with sql.single_read(engine) as conn:
+        return [_named(row) for row in conn.execute(query.limit(limit))]
+
+
+def of_targets(engine: Engine, ids: Collection[int]) -> dict[int, Letter]:
+    """Return the letters of these targets."""
+    query = sa.select(dead_letters).where(in_list(dead_letters.c.target_id, ids))
+    with sql.single_read(engine) as conn:
+        return {row.target_id: _letter(row) for row in conn.execute(query)}
+
+
 def count(engine: Engine, wanted: Wanted) -> int:
     query = sa.select(sa.func.count()).select_from(_JOINED).where(*_conditions(wanted))
     with sql.single_read(engine) as conn:
@@ -221,11 +235,15 @@ def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
     return conditions
 
 
-def _named(row: Any) -> Named:
+def _letter(row: Any) -> Letter:
     fields = {name: row._mapping[name] for name in _FIELDS}
     fields["reason"] = Reason(fields["reason"])
+    return Letter(**fields)
+
+
+def _named(row: Any) -> Named:
     return Named(
-        letter=Letter(**fields),
+        letter=_letter(row),
         device=row.device,
         target=row.target,
         collector=row.collector,

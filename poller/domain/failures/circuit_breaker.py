@@ -111,6 +111,20 @@ def state_at(breaker: Breaker, now_ms: int) -> BreakerState:
     return BreakerState.OPEN
 
 
+def last_transition_ms(breaker: Breaker, finished_ms: int, now_ms: int) -> int:
+    """Return when the breaker came into its present state; 0 for a closed one.
+
+    `finished_ms` is the end of the last poll, which opened the breaker, or was a failed probe.
+    """
+    match state_at(breaker, now_ms):
+        case BreakerState.CLOSED:
+            return 0
+        case BreakerState.HALF_OPEN:
+            return breaker.probe_ms
+        case BreakerState.OPEN:
+            return breaker.since_ms if breaker.trips == 1 else finished_ms
+
+
 def record(
     breaker: Breaker,
     failures: int,

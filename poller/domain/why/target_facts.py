@@ -48,6 +48,7 @@ class InventoryRow:
     credential: str = ""  # name of the credential that a poll uses; empty: none
     credential_of: str = ""  # `target` or `device`
     options: Mapping[str, Any] = field(default_factory=dict)
+    tags: Sequence[str] = ()  # of the device
 
     @property
     def name(self) -> str:

@@ -52,18 +52,27 @@ class UnwellTargets:
         return [int(member) for member in members if member.isdigit()]
 
     def stalest(self, most: int) -> list[Stale]:
-        """Return the targets whose last good poll is the longest ago, the stalest first."""
+        """Return the targets whose last good poll is the longest ago, the stalest first. Targets
+        that never had a good poll come last.
+        """
+        pipe = self._redis.pipeline(transaction=False)
+        for low, high in ((1, "+inf"), (0, 0)):
+            pipe.zrange(
+                self._keys.unwell, low, high, byscore=True, offset=0, num=most, withscores=True
+            )
         with store_errors(self._redis):
-            rows: Any = self._redis.zrange(self._keys.unwell, 0, most - 1, withscores=True)
+            once_good, never_good = pipe.execute()
+        rows = [*once_good, *never_good][:most]
         return [Stale(int(member), int(ok_ms)) for member, ok_ms in rows if member.isdigit()]
 
     def older_than(self, instants_ms: Sequence[int]) -> list[int]:
-        """Count for each instant the targets whose last good poll ended before it, without those
-        that never had one.
+        """Count for each instant the targets whose last good poll ended before it; for the instant
+        1 those that never had one.
         """
         pipe = self._redis.pipeline(transaction=False)
         for instant_ms in instants_ms:
-            pipe.zcount(self._keys.unwell, 1, instant_ms - 1)
+            lowest = 0 if instant_ms == 1 else 1
+            pipe.zcount(self._keys.unwell, lowest, instant_ms - 1)
         with store_errors(self._redis):
             return [int(number) for number in pipe.execute()]
 

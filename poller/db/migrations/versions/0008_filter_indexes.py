@@ -22,6 +22,7 @@ def upgrade() -> None:
     op.create_index("ix_devices_address", "devices", ["address"])
     op.drop_index("ix_devices_site_id", "devices")
     op.create_index("ix_targets_collector", "targets", ["collector"])
+    op.create_index("ix_dead_letters_parked_ms", "dead_letters", ["parked_ms"])
     for table in ("devices", "targets"):
         op.create_index(
             f"ix_{table}_disabled",
