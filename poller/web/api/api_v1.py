@@ -17,12 +17,14 @@ from poller.web.api.access import audit_api, sessions_api, tokens_api, users_api
 from poller.web.api.contract import idempotency, problems
 from poller.web.api.contract.needs import Reading
 from poller.web.api.inventory import sites_api, why_api
+from poller.web.api.operations import scheduler_health_api
 
 DOCUMENT = f"{problems.PREFIX}/openapi.json"
 #: Routers of all resources, in the order of the document.
 ROUTERS = (
     sites_api.router,
     why_api.router,
+    scheduler_health_api.router,
     users_api.router,
     tokens_api.router,
     sessions_api.own_router,
