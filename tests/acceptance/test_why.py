@@ -63,8 +63,7 @@ def _add_devices(cluster: Cluster) -> None:
     add(cluster, "silent", silent, site="near")
     add(cluster, "rare", target(3600.0))
     add(cluster, "paused", target(1.0))
-    add(cluster, "busy", target(60.0, seconds=20.0, timeout_s=25.0))
-    add(cluster, "stubborn", target(60.0, seconds=30.0, timeout_s=3.0))
+    add(cluster, "busy", target(60.0, seconds=1.8, timeout_s=2.0))
     add(cluster, "off", target(1.0), enabled=False)
     add(cluster, "moon", target(1.0), requires={"zone": "moon"})
     add(cluster, "wrong", TargetDraft(COLLECTOR, COLLECTOR, {"word": "?"}, interval_ms=1_000))
@@ -165,33 +164,26 @@ def test_a_new_target_waits_for_the_leader(cluster: Cluster) -> None:
     soon(added, 10, "a target is seen before the leader reads it")
 
 
-def test_a_poll_that_is_tried_again_is_long_in_flight(cluster: Cluster) -> None:
-    """Its attempts together take longer than the time limit of one."""
-    demand(cluster, "stubborn")
-    found = soon(
-        lambda: _as(cluster, "stubborn", Cause.LONG_IN_FLIGHT), 30, "its retries take long"
-    )
-    assert ", longer than its time limit of 3 s; due again" in found.sentence
-
-
-def test_a_worker_that_is_lost_with_a_poll_is_named(cluster: Cluster) -> None:
-    """First its name, while it polls; then that it is lost, and when the target is due again."""
-    demand(cluster, "busy")
-    soon(lambda: _holder(cluster, "busy"), 20, "a worker polls it")
-    name = _holder(cluster, "busy")
+def test_a_worker_that_stands_still_with_a_poll_is_named(cluster: Cluster) -> None:
+    """First the poll takes too long; then its worker is lost, and its lease has to end."""
+    name = soon(lambda: _holder(cluster, "busy"), 30, "a worker polls it")
     [holder] = [worker for worker in cluster.workers if worker.name == name]
-    holder.kill()
-    sentence = becomes(cluster, "busy", Cause.WORKER_LOST, 25)
+    holder.freeze()
+    assert _holder(cluster, "busy") == name, "the poll ended before its worker stood still"
+    found = soon(lambda: _as(cluster, "busy", Cause.LONG_IN_FLIGHT), 10, "it takes too long")
+    assert f" on {name}, longer than its time limit of 2 s; due again" in found.sentence
+    sentence = becomes(cluster, "busy", Cause.WORKER_LOST, 20)
     assert f" on {name}, which was lost " in sentence
+    holder.kill()
     cluster.workers.remove(holder)
 
 
-def demand(cluster: Cluster, name: str) -> None:
-    cluster.services.board.demand([why(cluster, name).facts.target_id])
-    cluster.services.board.wake("demand")
-
-
 def _holder(cluster: Cluster, name: str) -> str:
+    """The worker that polls a target now; demands the poll where there is none."""
+    found = why(cluster, name).facts
+    if found.board and found.board.place in ("due", "urgent") and found.board.at_ms:
+        cluster.services.board.demand([found.target_id])
+        cluster.services.board.wake("demand")
     board = why(cluster, name).facts.board
     return board.flight.holder if board and board.flight else ""
 

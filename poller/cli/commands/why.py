@@ -116,8 +116,10 @@ def _print_details(body: Mapping[str, Any]) -> None:
     _print_list("last runs", body["runs"], _RUNS)
     _print_list("workers", body["workers"], _WORKERS)
     if body["collector"]:
-        polled_with = {key: body[key] for key in ("collector", "credential", "options")}
-        _print_record("polled with", polled_with)
+        credential = body["credential"]
+        named = f"{credential['name']} (of the {credential['of']})" if credential else ""
+        fields = {"collector": body["collector"], "credential": named, "options": body["options"]}
+        _print_record("polled with", fields)
 
 
 def _print_record(title: str, fields: Mapping[str, Any] | None) -> None:

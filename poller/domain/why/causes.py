@@ -179,11 +179,12 @@ def _is_not_started(facts: TargetFacts) -> bool:
 
 
 def _is_long_in_flight(facts: TargetFacts) -> bool:
-    """Whether a started poll takes longer than its time limit."""
+    """Whether a started poll takes longer than the time limits of all its attempts."""
     flight = _flight(facts)
     if flight is None or not flight.attempts or facts.board is None:
         return False
-    return flight_ms(facts, flight) > facts.board.timeout_ms + LONG_WAIT_MS
+    limit_ms = flight.attempts * facts.board.timeout_ms
+    return flight_ms(facts, flight) > limit_ms + LONG_WAIT_MS
 
 
 def _breaker_is(facts: TargetFacts, state: BreakerState) -> bool:

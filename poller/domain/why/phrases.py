@@ -15,7 +15,7 @@ NO_WORKER = "No worker is running: nothing is being polled"
 #: An interval up to this is given in seconds.
 _SECONDS_UP_TO_MS = 120_000
 #: Characters of a device's own message within a sentence.
-_LONGEST_MESSAGE = 120
+_LONGEST_MESSAGE = 80
 
 
 def takes_no_writes(error: str) -> str:

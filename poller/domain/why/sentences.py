@@ -156,9 +156,9 @@ def _long_in_flight(facts: TargetFacts) -> list[str]:
     flight = _flight(facts)
     limit = phrases.interval(facts.board.timeout_ms if facts.board else 0)
     holder = f" on {flight.holder}" if flight.holder else ""
-    attempt = f", attempt {flight.attempts}" if flight.attempts > 1 else ""
+    attempts = f"{flight.attempts:,} attempts" if flight.attempts > 1 else "its time limit"
     return [
-        f"In flight {_for(facts)}{holder}{attempt}, longer than its time limit of {limit}",
+        f"In flight {_for(facts)}{holder}, longer than {attempts} of {limit}",
         _lease(facts),
     ]
 

@@ -264,8 +264,8 @@ SITUATIONS = (
         Cause.LONG_IN_FLIGHT,
         "in flight for long",
         in_flight(130, 2),
-        "In flight for 2 m 10 s on w1@pop, attempt 2, longer than its time limit of 10 s; due "
-        "again when its lease ends, in 13 s.",
+        "In flight for 2 m 10 s on w1@pop, longer than 2 attempts of 10 s; due again when its "
+        "lease ends, in 13 s.",
     ),
     Situation(
         Cause.PROBING,
