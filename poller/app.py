@@ -113,6 +113,7 @@ def _prepare_beat(**_: Any) -> None:
     _report_errors("beat")
     with _refusals():
         bootstrap.services().publish_metrics("beat")
+        bootstrap.services().start_traces("beat")
 
 
 def _guard_flower(context: click.Context, _option: click.Parameter, _value: Any) -> None:

@@ -182,6 +182,16 @@ class Services:
         self.metrics = MetricsPublisher(self.settings.home, place, role, process)
         self.metrics.start()
 
+    def start_traces(self, role: str) -> None:
+        """Trace polls, if an endpoint is set. Raises InvalidSetting."""
+        if not self.settings.trace_endpoint:
+            return
+        from poller.observability import tracing
+
+        settings = self.settings
+        to = tracing.TraceDestination(settings.trace_endpoint, settings.trace_ratio)
+        tracing.start(to, role)
+
     def _metrics_place(self) -> MetricsPlace:
         from poller.observability.exposition.metrics_publisher import MetricsPlace
         from poller.observability.exposition.scrape_server import ScrapeAccess

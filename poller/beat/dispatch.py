@@ -9,6 +9,8 @@ from typing import Any
 
 from poller.beat.session_affinity import SessionAffinity
 from poller.metering import process_metrics
+from poller.observability import tracing
+from poller.observability.tracing import Dispatch
 from poller.settings import Settings
 from poller.state.board.board_values import Claim, ClaimLimits
 from poller.state.board.moves import Board
@@ -63,16 +65,17 @@ class Dispatcher:
         # The ledger reads the instant of the claim from the token.
         token = f"{epoch}.{now_ms:x}.{secrets.token_hex(5)}"
         remaining = self._affinity.remaining(capacities)
+        trace = tracing.begin_dispatch()
         claim = self._board.claim(leader, token, self._published, remaining, self._limits, now_ms)
         self._progress()
         if claim.token:
             with process_metrics.redis_seconds.timed("publish"):
-                self._publish(claim, producer)
+                self._publish(claim, producer, trace)
             self._published = claim.token
             process_metrics.claimed_targets.add(by=claim.targets)
         return claim
 
-    def _publish(self, claim: Claim, producer: Any) -> None:
+    def _publish(self, claim: Claim, producer: Any, trace: Dispatch | None) -> None:
         with broker_errors(), producer.batch(max_size=PIPELINE_SIZE):
             for part in claim.parts:
                 size = self._limits.size_of(part.queue)
@@ -80,12 +83,31 @@ class Dispatcher:
                 urgency = "urgent" if part.urgent else "routine"
                 for queue, batch in self._affinity.batches(part.queue, part.ids, size):
                     ids = [int(target_id) for target_id in batch]
-                    _send(claim.token, queue, priority, ids, producer)
+                    headers = _headers(trace, queue, urgency, len(ids))
+                    _send(claim.token, queue, priority, ids, producer, headers)
                     process_metrics.published_batches.add(urgency)
                     self._progress()  # the first message to a queue declares it
+        if trace is not None:
+            trace.end()
 
 
-def _send(token: str, queue: str, priority: int, ids: list[int], producer: Any) -> None:
+def _headers(
+    trace: Dispatch | None, queue: str, priority: str, targets: int
+) -> dict[str, str] | None:
+    """The trace of a batch, for its message."""
+    if trace is None:
+        return None
+    return trace.headers({"queue": queue, "priority": priority, "targets": targets}) or None
+
+
+def _send(
+    token: str,
+    queue: str,
+    priority: int,
+    ids: list[int],
+    producer: Any,
+    headers: dict[str, str] | None = None,
+) -> None:
     # No `expires`: it compares two hosts' clocks. A batch whose lease ran out is refused by `start`
     # instead. Without the two reprs Celery would print all ids into every message, which would
     # double its cost.
@@ -94,6 +116,7 @@ def _send(token: str, queue: str, priority: int, ids: list[int], producer: Any) 
         queue=queue,
         priority=priority,
         producer=producer,
+        headers=headers,
         argsrepr=f"({token!r}, {len(ids)} targets)",
         kwargsrepr="{}",
         add_to_parent=False,

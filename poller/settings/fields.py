@@ -18,7 +18,13 @@ from pydantic_settings import (
 from poller.settings.access_fields import AccessFields
 from poller.settings.cluster_fields import AdaptiveFields, PlaceFields, SchedulingFields
 from poller.settings.failure_fields import FailureFields
-from poller.settings.service_fields import MetricsFields, ReportFields, TrapFields, WebFields
+from poller.settings.service_fields import (
+    MetricsFields,
+    ReportFields,
+    TraceFields,
+    TrapFields,
+    WebFields,
+)
 from poller.settings.setting_sources import PREFIX, layers
 from poller.settings.worker_fields import RetentionFields, WorkerFields
 
@@ -26,6 +32,7 @@ from poller.settings.worker_fields import RetentionFields, WorkerFields
 # The reference lists the fields of the last base first, so the groups are named in reverse.
 class Settings(
     ReportFields,
+    TraceFields,
     MetricsFields,
     TrapFields,
     AccessFields,

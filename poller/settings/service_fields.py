@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
@@ -129,6 +130,32 @@ class MetricsFields(BaseModel):
             return None
         if not text.isascii() or not text.isprintable() or " " in text:
             raise ValueError("it must be printable ASCII without spaces")
+        return value
+
+
+class TraceFields(BaseModel):
+    """Traces of polls for OpenTelemetry."""
+
+    trace_endpoint: str = Field(
+        "",
+        description="URL that receives traces by OTLP/HTTP, such as "
+        "http://127.0.0.1:4318/v1/traces; needs poller[otel]. Not set: no traces.",
+    )
+    trace_ratio: float = Field(
+        0.01, ge=0, le=1, description="Share of the batches that the leader has traced."
+    )
+
+    @field_validator("trace_endpoint", mode="after")
+    @classmethod
+    def _check_endpoint(cls, value: str) -> str:
+        """Refuse a text that is no URL, and one with a login, which would be in logs."""
+        if not value:
+            return value
+        url = urlsplit(value)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ValueError("it must look like http://HOST:4318/v1/traces")
+        if url.username or url.password:
+            raise ValueError("a login belongs into OTEL_EXPORTER_OTLP_HEADERS")
         return value
 
 

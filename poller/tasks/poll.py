@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from poller import bootstrap, errors
 from poller.app import app
 from poller.domain.scheduling import affinity
+from poller.observability import tracing
 from poller.settings import policies
 from poller.tasks import store_failures
 
@@ -35,9 +36,12 @@ class TryAgain(Exception):
 )
 def poll(self: Any, token: str, ids: list[int], attempt: int = 0) -> None:
     """Poll the targets `ids`, which were claimed under `token`."""
+    trace = self.request.get(tracing.HEADER)
     with store_failures.recorded(self.name):
-        failed = _poller(self.request.hostname).poll(token, ids, attempt)
+        failed = _poller(self.request.hostname).poll(token, ids, attempt, trace)
     if failed:
+        if trace:
+            self.request.headers = {tracing.HEADER: trace}  # the retry belongs to the same trace
         _route_retry(self.request)
         self.request.args, self.request.kwargs = (token, failed, attempt + 1), {}
         raise TryAgain

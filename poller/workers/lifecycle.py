@@ -93,6 +93,7 @@ def _start_up(sender: Any, **_: Any) -> None:
         # Celery sends no signal at the end of a cold shutdown.
         atexit.register(worker_process.leave, sender.hostname)
         services.publish_metrics("worker", sender.hostname)
+        services.start_traces("worker")
     _log_plugin_problems(services)
     _log_key_problem(services)
 

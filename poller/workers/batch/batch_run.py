@@ -19,7 +19,8 @@ from poller.domain.record import run
 from poller.domain.record.event_kinds import Event
 from poller.domain.record.run import Run
 from poller.metering import process_metrics
-from poller.observability import logs
+from poller.observability import logs, tracing
+from poller.observability.tracing import BatchTrace
 from poller.sinks.api import Sample
 from poller.state.board.board_values import Move, Start, Started
 from poller.workers.batch import credential_cache, retrying_board, round_effects
@@ -44,12 +45,18 @@ class BatchRun:
     """
 
     def __init__(
-        self, parts: PollerParts, token: str, ids: Sequence[int], attempt: int = 0
+        self,
+        parts: PollerParts,
+        token: str,
+        ids: Sequence[int],
+        attempt: int = 0,
+        trace: BatchTrace | None = None,
     ) -> None:
         self._parts = parts
         self._token = token
         self._ids = ids
         self._attempt = attempt
+        self._trace = trace
         self._start: Start
         self._unfinished: dict[int, Started] = {}
         self._targets: dict[int, CachedTarget] = {}
@@ -238,7 +245,8 @@ class BatchRun:
         if not collected:
             return
         polls = [self._finished_poll(item) for item in collected]
-        write_ms = self._write_readings(polls)
+        with tracing.step(self._trace, "write readings"):
+            write_ms = self._write_readings(polls)
         runs = [self._ledger_row(poll, write_ms) for poll in polls]
 
         retried = self._parts.retries.choose(polls, self._attempt)
@@ -247,8 +255,12 @@ class BatchRun:
             for poll in polls
             if poll.target.id not in retried
         ]
-        self._parts.writers.write_rows(runs, round_effects.dead_letters(verdicts))
-        published = self._finish(runs, verdicts, retried)
+        with tracing.step(self._trace, "write runs"):
+            self._parts.writers.write_rows(runs, round_effects.dead_letters(verdicts))
+        with tracing.step(self._trace, "finish"):
+            published = self._finish(runs, verdicts, retried)
+        if self._trace is not None:
+            self._trace_polls(self._trace, collected, polls)
         self._retried += retried
 
         for item in collected:
@@ -257,6 +269,13 @@ class BatchRun:
         events = round_effects.events(verdicts)
         if events:
             event_publisher.emit(self._parts.services, events)
+
+    def _trace_polls(
+        self, trace: BatchTrace, collected: Sequence[Collected], polls: Sequence[FinishedPoll]
+    ) -> None:
+        for item, poll in zip(collected, polls, strict=True):
+            times = (item.started_mono, item.finished_mono)
+            trace.add("poll target", *times, poll.trace_attributes, item.outcome.error_code)
 
     def _finished_poll(self, item: Collected) -> FinishedPoll:
         start = self._start

@@ -28,3 +28,14 @@ class FinishedPoll:
     @property
     def elapsed_ms(self) -> int:
         return self.finished_ms - self.started_ms
+
+    @property
+    def trace_attributes(self) -> dict[str, str | int]:
+        """What a trace may say of the poll: no address, no text of the device."""
+        return {
+            "target_id": self.target.id,
+            "collector": self.target.collector,
+            "outcome": self.outcome.result.value,
+            "error_code": self.outcome.error_code,
+            "samples": self.outcome.samples,
+        }

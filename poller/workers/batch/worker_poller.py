@@ -11,7 +11,7 @@ from poller.bootstrap import Services
 from poller.collectors.api import Closeable
 from poller.domain.failures import outcome
 from poller.domain.failures.outcome import Outcome
-from poller.observability import logs
+from poller.observability import logs, tracing
 from poller.workers.batch.batch_run import BatchRun
 from poller.workers.batch.poller_parts import make_parts
 
@@ -40,13 +40,22 @@ class Poller:
         self.lending = self._parts.lending
         self.black_box = self._parts.black_box
 
-    def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> list[int]:
-        """Poll one batch. Returns the failed targets that stay in flight for the next attempt."""
+    def poll(
+        self, token: str, ids: Sequence[int], attempt: int = 0, trace: str | None = None
+    ) -> list[int]:
+        """Poll one batch. Returns the failed targets that stay in flight for the next attempt.
+
+        `trace` is the context of a batch that the leader chose to trace.
+        """
+        traced = tracing.begin_batch(trace, {"targets": len(ids), "attempt": attempt + 1})
         try:
-            return BatchRun(self._parts, token, ids, attempt).run()
+            return BatchRun(self._parts, token, ids, attempt, traced).run()
         except (errors.StoreError, errors.SchemaMismatch) as error:
             self._last_error = (time.monotonic(), outcome.clean(str(error)))
             raise
+        finally:
+            if traced is not None:
+                traced.end()
 
     @property
     def store_error(self) -> str:

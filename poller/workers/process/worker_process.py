@@ -102,6 +102,7 @@ def become_child(hostname: str, children: PreforkChildren) -> None:
     level = int(os.environ.get("CELERY_LOG_LEVEL") or 0)
     application.configure_logs(level or None)  # with the redactor of this process
     bootstrap.services().publish_metrics("worker", f"{hostname}/{children.row() + 1}")
+    bootstrap.services().start_traces("worker")
     threading.Thread(
         target=children.follow_worker,
         args=(poller(hostname), jobs(hostname)),
