@@ -211,6 +211,14 @@ runs = Table(
     Index(
         "ix_runs_outcome_plan_ms", "outcome", "plan_ms"
     ),  # failed ones are asked for, and kept, apart
+    Index(
+        "ix_runs_error_code",
+        "error_code",
+        "outcome",
+        "plan_ms",
+        sqlite_where=text("error_code <> ''"),
+        postgresql_where=text("error_code <> ''"),
+    ),  # of failed runs only: a good poll does not touch it
     sqlite_with_rowid=False,  # small rows, always found by their key: no second tree
 )
 

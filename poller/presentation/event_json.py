@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel, Field
+
 from poller.domain.record.event_kinds import Event
 from poller.presentation import formatting
+
+
+class EventItem(BaseModel):
+    """One change. Names are those of that moment."""
+
+    at: str = Field(json_schema_extra={"format": "date-time"})
+    kind: str = Field(description="In the past tense, such as `device_went_down`.")
+    device: str
+    target: str
+    device_id: int | None
+    target_id: int | None
+    message: str
+    data: dict[str, Any] = Field(description="More about the change, for programs.")
 
 
 def item(event: Event) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 NOT_MEASURED = "–"
 #: Control characters except line ends and tabs, and those that turn the direction of writing.
 _ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+#: The end of the year 9999: a later instant cannot be written.
+_LAST_SECOND = 253_402_300_799
 _SI = ("", "k", "M", "G", "T")
 _IEC = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -100,7 +102,7 @@ def age(ms: int) -> str:
 
 def instant(ms: int) -> str:
     """RFC 3339 in UTC, to the second, for `<time datetime>` and the API."""
-    at = datetime.fromtimestamp(ms // 1000, UTC)
+    at = datetime.fromtimestamp(min(ms // 1000, _LAST_SECOND), UTC)
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

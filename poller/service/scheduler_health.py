@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from poller import errors
 from poller.db.bounded_reads import BoundedReads
 from poller.db.inventory import explained_rows
-from poller.db.record import dead_letter_rows, run_ledger
+from poller.db.record import dead_letter_rows, run_pages
 from poller.db.record.dead_letter_rows import Named
 from poller.domain.failures.circuit_breaker import BreakerState
 from poller.domain.inventory.key_position import Position
@@ -159,7 +159,7 @@ def _healths(
     now_ms = services.board.now_ms()
     placed = Breakers(services.board).show(list(rows), now_ms)
     letters = dead_letter_rows.of_targets(services.engine, ids) if with_history else {}
-    runs = run_ledger.newest_of_each(services.engine, ids, 1) if with_history else {}
+    runs = run_pages.newest_of_each(services.engine, ids, 1) if with_history else {}
 
     found = []
     for target_id in dict.fromkeys(ids):

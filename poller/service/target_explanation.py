@@ -12,7 +12,7 @@ from poller import errors
 from poller.db.bounded_reads import BoundedReads
 from poller.db.inventory import explained_rows
 from poller.db.inventory.explained_rows import NO_NEIGHBOURS, Neighbours
-from poller.db.record import run_ledger
+from poller.db.record import run_pages
 from poller.domain.access.actor import Actor
 from poller.domain.failures.error_codes import Reach
 from poller.domain.failures.quarantine import Record
@@ -106,7 +106,7 @@ def _read_sql(
         first = rows[0]  # all rows are of one device
         neighbours = explained_rows.neighbours(services.engine, first.site, first.device_id)
         ids = [row.target_id for row in rows]
-        runs = run_ledger.newest_of_each(services.engine, ids, RUNS) if with_runs else {}
+        runs = run_pages.newest_of_each(services.engine, ids, RUNS) if with_runs else {}
         return _Stored(rows, neighbours, runs)
 
     try:

@@ -39,6 +39,7 @@ from poller.web.api.contract.body_limit import BodyLimit
 from poller.web.api.contract.needs import READ_PAGE, SCRAPE_PAGE
 from poller.web.api.job_metrics import JobReadings
 from poller.web.api.live_stream import FrameTexts, StreamSlots
+from poller.web.api.record.event_feed import EventFeed
 from poller.web.api.snapshot import Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.pages import collectors_page
@@ -147,12 +148,16 @@ def create_app(
         ],
     )
     snapshots = Snapshots(backend.overview, backend.stores)
+    slots = StreamSlots(most_streams)
+    ending = stopping or asyncio.Event()
+    app.state.snapshots = snapshots
+    app.state.stream_slots = slots
 
     error_responses.add(app, page)
     _add_probes(app, snapshots)
     _add_metrics(app, snapshots, JobReadings(backend.job_readings), backend.process_metrics)
     _add_overview_api(app, snapshots)
-    _add_stream(app, snapshots, files.build, most_streams, stopping or asyncio.Event())
+    _add_stream(app, snapshots, files.build, slots, ending)
     _add_overview_page(app, page, snapshots)
     _add_collectors(app, backend, page)
     device_routes.add(app, backend, page, snapshots)
@@ -164,6 +169,7 @@ def create_app(
         login_routes.add(app, login_pages)
         provider_routes.add(app, login_pages)
         api_v1.add(app, services)
+        app.state.event_feed = EventFeed(services, ending)
     return app
 
 
@@ -231,10 +237,9 @@ def _add_overview_api(app: FastAPI, snapshots: Snapshots) -> None:
 
 
 def _add_stream(
-    app: FastAPI, snapshots: Snapshots, build: str, most: int, stopping: asyncio.Event
+    app: FastAPI, snapshots: Snapshots, build: str, slots: StreamSlots, stopping: asyncio.Event
 ) -> None:
     texts = FrameTexts(build)
-    slots = StreamSlots(most)
 
     @app.get("/api/stream", dependencies=[READ_PAGE, Depends(slots.taken)])
     async def live() -> StreamingResponse:

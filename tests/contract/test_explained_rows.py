@@ -7,7 +7,7 @@ from sqlalchemy.engine import Engine
 
 from poller import errors
 from poller.db.inventory import credential_rows, devices, explained_rows, sites
-from poller.db.record import run_ledger
+from poller.db.record import run_ledger, run_pages
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.run import Run
@@ -70,6 +70,6 @@ def test_the_newest_runs_of_each_target_are_read_together(engine: Engine) -> Non
     """A target with many runs takes no room from another one."""
     rows = [Run(target, plan, Result.OK) for target in (1, 2) for plan in range(10, 20)]
     run_ledger.write(engine, [*rows, Run(3, 5, Result.FAILED)])
-    found = run_ledger.newest_of_each(engine, [1, 2, 3, 4], 3)
+    found = run_pages.newest_of_each(engine, [1, 2, 3, 4], 3)
     plans = {target: [run.plan_ms for run in runs] for target, runs in found.items()}
     assert plans == {1: [19, 18, 17], 2: [19, 18, 17], 3: [5], 4: []}

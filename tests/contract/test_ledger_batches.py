@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
-from poller.db.record import run_ledger
+from poller.db.record import run_ledger, run_pages
 from poller.domain.failures.outcome import Result
 from poller.domain.record.run import Run
 
 
 def stored(engine: Engine) -> list[Run]:
     return sorted(
-        (row.run for row in run_ledger.recent(engine, limit=1000)), key=lambda run: run.target_id
+        (row.run for row in run_pages.recent(engine, limit=1000)), key=lambda run: run.target_id
     )
 
 

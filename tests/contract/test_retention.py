@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db import database_clock, tables
 from poller.db.inventory import inventory_feed
-from poller.db.record import event_rows, retention, run_ledger, stored_readings
+from poller.db.record import event_rows, retention, run_ledger, run_pages, stored_readings
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.domain.record.event_kinds import Event, EventFilter, Kind
@@ -92,7 +92,7 @@ def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
     )
     done = prune(engine)
     assert (done.runs, done.runs_failed) == (4, 2)
-    left = {(row.run.outcome, (NOW - row.run.plan_ms) // DAY) for row in run_ledger.recent(engine)}
+    left = {(row.run.outcome, (NOW - row.run.plan_ms) // DAY) for row in run_pages.recent(engine)}
     assert left == {(outcome, 10) for outcome in outcomes} | {
         (Result.FAILED, 40),
         (Result.REFUSED, 40),

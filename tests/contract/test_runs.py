@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
 from poller.db.inventory import devices, targets
-from poller.db.record import run_ledger
+from poller.db.record import run_ledger, run_pages
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Lateness
@@ -30,7 +30,7 @@ def run(target_id: int = 1, plan_ms: int = 1_000, **fields: object) -> Run:
 
 
 def stored(engine: Engine) -> list[Run]:
-    return [row.run for row in run_ledger.recent(engine, limit=1000)]
+    return [row.run for row in run_pages.recent(engine, limit=1000)]
 
 
 def test_a_run_comes_back_as_it_was_written(engine: Engine) -> None:
@@ -139,23 +139,23 @@ def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
         engine,
         [run(one, 1_000), run(one, 2_000, outcome=Result.FAILED), run(two, 3_000), run(999, 4_000)],
     )
-    assert [row.run.plan_ms for row in run_ledger.recent(engine)] == [4_000, 3_000, 2_000, 1_000]
-    assert [(row.device, row.target) for row in run_ledger.recent(engine, limit=2)] == [
+    assert [row.run.plan_ms for row in run_pages.recent(engine)] == [4_000, 3_000, 2_000, 1_000]
+    assert [(row.device, row.target) for row in run_pages.recent(engine, limit=2)] == [
         ("", ""),
         ("sw2", "snmp"),
     ]
-    assert [row.run.plan_ms for row in run_ledger.recent(engine, target_ids=[one])] == [
+    assert [row.run.plan_ms for row in run_pages.recent(engine, target_ids=[one])] == [
         2_000,
         1_000,
     ]
     assert [
-        row.run.plan_ms for row in run_ledger.recent(engine, target_ids=[one], failed_only=True)
+        row.run.plan_ms for row in run_pages.recent(engine, target_ids=[one], failed_only=True)
     ] == [2_000]
-    assert [row.run.plan_ms for row in run_ledger.recent(engine, since_ms=3_000)] == [4_000, 3_000]
-    assert [row.run.plan_ms for row in run_ledger.recent(engine, failed_only=True)] == [2_000]
-    assert run_ledger.recent(engine, target_ids=[]) == []
+    assert [row.run.plan_ms for row in run_pages.recent(engine, since_ms=3_000)] == [4_000, 3_000]
+    assert [row.run.plan_ms for row in run_pages.recent(engine, failed_only=True)] == [2_000]
+    assert run_pages.recent(engine, target_ids=[]) == []
     many = range(two, two + 100)
-    assert [row.run.plan_ms for row in run_ledger.recent(engine, target_ids=many)] == [3_000]
+    assert [row.run.plan_ms for row in run_pages.recent(engine, target_ids=many)] == [3_000]
 
 
 def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
@@ -179,7 +179,7 @@ def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
         {"target_ids": range(1, 100)},
     ):
         asked.clear()
-        run_ledger.recent(engine, limit=20, **question)
+        run_pages.recent(engine, limit=20, **question)
         text, values = next(item for item in asked if "FROM runs" in item[0])
         explain = "EXPLAIN " if engine.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN "
         with sql.writing(engine) as conn:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
 from poller.db import migrate, postgresql_upkeep, sqlite_upkeep
-from poller.db.record import run_ledger
+from poller.db.record import run_ledger, run_pages
 from poller.db.sqlite_upkeep import FileUpkeep
 from poller.db.tables import metadata, runs
 from poller.domain.failures.outcome import Result
@@ -84,7 +84,7 @@ def test_a_new_file_gives_back_its_free_pages(
     assert steps < 2 * done.freed_pages / sqlite_upkeep.PAGES
     assert done.free_pages <= max(10, round(done.pages * sqlite_upkeep.FREE_SHARE)) + 1
     assert path(sqlite).stat().st_size < before_bytes / 4
-    assert len(run_ledger.recent(sqlite, limit=1_000)) == 300
+    assert len(run_pages.recent(sqlite, limit=1_000)) == 300
     assert value(sqlite, "PRAGMA integrity_check") == "ok"
 
 

@@ -13,7 +13,7 @@ from poller.beat.catch_up import CatchUp
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db.inventory import devices, imports, inventory_feed, targets
-from poller.db.record import run_ledger
+from poller.db.record import run_ledger, run_pages
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.event_kinds import Kind
@@ -136,7 +136,7 @@ def test_a_lost_lease_is_due_at_once_and_in_the_ledger(services: Services) -> No
     run_ledger.close_lost(services.engine, lost)
     outcomes = {
         row.run.target_id: (row.run.outcome, row.run.error_code)
-        for row in run_ledger.recent(services.engine)
+        for row in run_pages.recent(services.engine)
     }
     assert outcomes == {ids[0]: (Result.OK, ""), ids[1]: (Result.FAILED, "lease_lost")}
     assert_sound(services)

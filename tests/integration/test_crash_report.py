@@ -13,7 +13,7 @@ from poller import event_publisher
 from poller.beat.worker_watch import WorkerWatch
 from poller.bootstrap import Services
 from poller.db.inventory import devices
-from poller.db.record import run_ledger
+from poller.db.record import run_pages
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result
 from poller.domain.failures.quarantine import Trust
@@ -90,7 +90,7 @@ def test_the_target_whose_code_ran_fails_and_its_breaker_opens(services: Service
     assert event.message.startswith("dead@host died while collector snmp (poller ")
     assert "polled router/t; under way were 64 with collector snmp" in event.message
     assert (event.device, event.target_id, event.data["collector"]) == ("router", 1, "snmp")
-    [row] = run_ledger.recent(services.engine)
+    [row] = run_pages.recent(services.engine)
     assert (row.run.outcome, row.run.error_code) == (Result.FAILED, error_codes.WORKER_DIED)
     assert services.board.statuses([1])[1].breaker.trips == 1
     assert services.board.sizes() == (1, 1, 0)
@@ -115,7 +115,7 @@ def test_a_run_that_another_worker_has_taken_over_is_not_touched(services: Servi
     services.board.start("b", 0, "y", 15_000, [1])
     die(services, 1)
     assert len(report(services)) == 1
-    assert run_ledger.recent(services.engine) == []
+    assert run_pages.recent(services.engine) == []
     assert services.board.hold("b", 1_000, [1]) == {1: Result.OK}
 
 
@@ -127,7 +127,7 @@ def test_while_a_job_ran_no_collector_is_blamed(services: Services, fault: str) 
     assert event.message.startswith("dead@host died while job nightly ran")
     assert "polls under way were 64 with collector snmp" in event.message
     assert event.data["jobs"] == ["nightly"]
-    assert run_ledger.recent(services.engine) == []
+    assert run_pages.recent(services.engine) == []
     assert quarantine_records.read(services.redis, services.keys) == {}
 
 
@@ -136,7 +136,7 @@ def test_a_fault_in_a_collector_is_its_own_while_a_job_runs(services: Services) 
     die(services, 1, fault='Fatal\n  File "x/wire.py", line 9 in read\n', job="nightly")
     [event] = report(services)
     assert "polled router/t" in event.message
-    [row] = run_ledger.recent(services.engine)
+    [row] = run_pages.recent(services.engine)
     assert row.run.error_code == error_codes.WORKER_DIED
 
 
@@ -147,7 +147,7 @@ def test_without_running_code_the_event_counts_the_running_polls(services: Servi
     assert event.message.startswith(
         "dead@host died while it polled targets: 64 with collector snmp"
     )
-    assert run_ledger.recent(services.engine) == []
+    assert run_pages.recent(services.engine) == []
 
 
 def test_a_target_that_was_removed_since_is_reported_without_a_name(services: Services) -> None:
@@ -190,7 +190,7 @@ def test_a_loss_that_the_leader_has_noticed_is_explained_by_an_event_of_its_own(
         if entry.event and entry.event.kind is Kind.WORKER_DEATH_EXPLAINED
     ]
     assert "polled router/t" in explained.message
-    [row] = run_ledger.recent(services.engine)
+    [row] = run_pages.recent(services.engine)
     assert row.run.error_code == error_codes.WORKER_DIED
 
 

@@ -20,7 +20,7 @@ from poller.collectors.credentials import Token
 from poller.collectors.registry import Broken, Registry
 from poller.db import migrate
 from poller.db.inventory import devices
-from poller.db.record import run_ledger
+from poller.db.record import run_pages
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import targets as targets_table
 from poller.domain.failures import error_codes
@@ -163,7 +163,7 @@ def polled(services: Services) -> Iterator[Polled]:
         services.board.demand(ids)
         services.board.claim("", token, "", {QUEUE: 100}, ROOM)
         poller.poll(token, ids)
-        rows = run_ledger.recent(services.engine, limit=len(ids))
+        rows = run_pages.recent(services.engine, limit=len(ids))
         return {row.device: (row.run.outcome, row.run.error_code) for row in rows}
 
     poll.again = again  # type: ignore[attr-defined]
@@ -259,4 +259,4 @@ def test_a_credential_whose_model_has_a_bug_is_refused_without_its_text(
     result = polled("good", {}, added.inserted_primary_key[0])
     # The other targets have no credential at all.
     assert set(result.values()) == {(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE)}
-    assert "hunter22" not in str(run_ledger.recent(services.engine))
+    assert "hunter22" not in str(run_pages.recent(services.engine))

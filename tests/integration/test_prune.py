@@ -12,7 +12,7 @@ from poller.beat import reconcile
 from poller.bootstrap import Services
 from poller.db import database_clock
 from poller.db.inventory import inventory_feed
-from poller.db.record import retention, run_ledger
+from poller.db.record import retention, run_ledger, run_pages
 from poller.db.tables import removed_targets
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import TargetSpec
@@ -56,7 +56,7 @@ def test_a_worker_whose_clock_is_ahead_prunes_by_the_other_clocks(
     """The worker's own clock decides nothing: only runs that are really old are removed."""
     store_runs(services, host_ms, range(40))
     prune(services)
-    left = run_ledger.recent(services.engine, limit=100)
+    left = run_pages.recent(services.engine, limit=100)
     assert len(left) == 30
     assert kinds(services) == []
 
@@ -75,7 +75,7 @@ def test_a_server_whose_clock_is_ahead_is_named(
         monkeypatch.setattr(module, "_board_ms", lambda _: late_ms)
     prune(services)
     prune(services)
-    assert len(run_ledger.recent(services.engine, limit=100)) == 29
+    assert len(run_pages.recent(services.engine, limit=100)) == 29
     assert kinds(services) == ["prune_refused"]
     refusal = overview_reader.read(services.redis, services.keys).prune_refused
     assert "100 d" in refusal
@@ -92,7 +92,7 @@ def test_rows_before_a_long_gap_are_kept_and_the_status_says_so(services: Servic
     assert kinds(services) == ["prune_refused"]
     store_runs(services, now_ms, range(9))
     prune(services)
-    assert len(run_ledger.recent(services.engine, limit=100)) == 9
+    assert len(run_pages.recent(services.engine, limit=100)) == 9
     assert overview_reader.read(services.redis, services.keys).prune_refused == ""
 
 
@@ -106,7 +106,7 @@ def test_a_short_retention_does_not_empty_a_table_after_a_pause(
     settings = services.settings.model_copy(update={"runs_days": 1.0})
     monkeypatch.setattr(services, "settings", settings)
     result = prune(services)
-    assert len(run_ledger.recent(services.engine, limit=100)) == 25
+    assert len(run_pages.recent(services.engine, limit=100)) == 25
     assert result.rows_affected == result.details["runs"] == 35
     assert "all runs are past their retention" in result.details["kept"]
     assert kinds(services) == ["prune_refused"]
@@ -129,7 +129,7 @@ def test_a_cancelled_run_stops_between_two_steps(
     store_runs(services, now_ms, range(100))
     with pytest.raises(api.Cancelled):
         prune(services, cancel_at=2)
-    assert len(run_ledger.recent(services.engine, limit=100)) == 80
+    assert len(run_pages.recent(services.engine, limit=100)) == 80
     assert prune(services).rows_affected == 50
 
 

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from poller.bootstrap import Services
 from poller.collectors.credentials import Community
 from poller.db.inventory import credential_rows, devices, inventory_feed
-from poller.db.record import run_ledger, stored_readings
+from poller.db.record import run_pages, stored_readings
 from poller.db.tables import targets as targets_table
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
@@ -164,7 +164,7 @@ def test_readings_before_a_timeout_have_the_instant_of_their_answer(world: World
     ids = world.add("hang", timeout_ms=700)
     world.claim()
     world.poller.poll("t", ids)
-    [run] = [row.run for row in run_ledger.recent(world.services.engine)]
+    [run] = [row.run for row in run_pages.recent(world.services.engine)]
     stored = stored_readings.latest(world.services.engine, ids)[ids[0]]
     assert run.outcome is Result.PARTIAL
     assert 0 <= stored.at_ms - run.started_ms < 350
@@ -189,7 +189,7 @@ def test_a_run_starts_when_its_targets_are_loaded(
     before_ms = world.board.now_ms()
     world.poller.poll(token, ids)
     after_ms = world.board.now_ms()
-    [run] = [row.run for row in run_ledger.recent(world.services.engine)]
+    [run] = [row.run for row in run_pages.recent(world.services.engine)]
     assert before_ms + 790 <= run.started_ms <= run.finished_ms <= after_ms
     assert run.queue_ms < 500
     assert run.collect_ms < 500

@@ -4,7 +4,7 @@ it back.
 
 from __future__ import annotations
 
-from poller.db.record import run_ledger
+from poller.db.record import run_pages
 from poller.db.tables import targets as targets_table
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import TargetSpec
@@ -28,7 +28,7 @@ def test_only_failed_targets_that_may_recover_travel_in_the_retry(world: World) 
     found = world.board.statuses(ids)[ids[1]]
     assert (found.failures, found.code) == (1, "timeout")
     assert [
-        row.run.attempt for row in run_ledger.recent(world.services.engine, target_ids=[ids[1]])
+        row.run.attempt for row in run_pages.recent(world.services.engine, target_ids=[ids[1]])
     ] == [3]
     assert world.sound(ids)
 

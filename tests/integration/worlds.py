@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from poller.bootstrap import Services
 from poller.collectors import api
 from poller.db.inventory import devices
-from poller.db.record import run_ledger
+from poller.db.record import run_pages
 from poller.db.tables import targets as targets_table
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
@@ -124,7 +124,7 @@ class World:
     def outcomes(self) -> dict[int, tuple[Result, str]]:
         return {
             row.run.target_id: (row.run.outcome, row.run.error_code)
-            for row in run_ledger.recent(self.services.engine)
+            for row in run_pages.recent(self.services.engine)
         }
 
     def sound(self, ids: list[int]) -> bool:

@@ -22,6 +22,9 @@ from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, instant, moment, one_line
 from poller.domain.record.event_kinds import Event, EventFilter, Kind
 from poller.presentation import event_json
+from poller.service import command_actor
+from poller.service.record import event_listing
+from poller.service.record.event_listing import EventQuery
 from poller.state.cluster import event_stream
 
 if TYPE_CHECKING:
@@ -90,107 +93,36 @@ def command(
         )
 
     device, target = split_target(device)
-    since_ms = instant_ms(since)
-    services = bootstrap.services()
-    devices, target_ids = _selected(services, selection)
-    chosen = EventFilter(
+    query = EventQuery(
         kinds=tuple(kind or ()),
         device=device,
-        since_ms=since_ms,
         target=target or "",
-        devices=devices,
-        target_ids=target_ids,
+        wanted=selection.parse(),
+        since_ms=instant_ms(since),
     )
+    services = bootstrap.services()
+    if not (follow and selection.is_empty):  # --follow reads Redis; SQL may be away
+        inventory_database.database(services)
+    chosen = event_listing.event_filter(services, command_actor.of_command(), query)
 
     if follow:
-        with contextlib.suppress(errors.StoreError):  # --follow reads Redis; SQL may be away
-            _refuse_unknown(services, chosen)
+        with contextlib.suppress(errors.StoreError):
+            event_listing.refuse_unknown(services, chosen)
         _follow(services, chosen, as_json)
         return
 
-    found = _recent(services, chosen, limit or LIMIT)
-    if not found:
-        _refuse_unknown(services, chosen)
-
-    render.listing("poller.events/1", [_item(event) for event in found], _COLUMNS, as_json)
-    if not found and not as_json:
+    found = event_listing.newest(services, chosen, limit or LIMIT)
+    if found.stream_error:
+        render.note("note: Redis is not reachable; events of the last seconds may be missing")
+    items = [_item(each.event) for each in found.events]
+    render.listing("poller.events/1", items, _COLUMNS, as_json)
+    if not items and not as_json:
         render.note("no event is on record, or nothing matches")
-
-
-def _selected(
-    services: Services, selection: FilterOptions
-) -> tuple[frozenset[str] | None, frozenset[int] | None]:
-    """The devices that match, and the targets if the filter selects targets; None for all."""
-    from poller.service import target_selection
-
-    if selection.is_empty:
-        return None, None
-
-    inventory_database.database(services)
-    wanted = selection.parse()
-    if not wanted.selects_targets:
-        found = target_selection.select_devices(services, wanted)
-        return frozenset(device.name for device in found), None
-
-    targets = target_selection.select_targets(services, wanted)
-    names = frozenset(target.device for target in targets)
-    return names, frozenset(target.id for target in targets)
 
 
 def _item(event: Event) -> dict[str, Any]:
     """The JSON fields of an event, its instant as a datetime."""
     return {**event_json.item(event), "at": instant(event.at_ms)}
-
-
-def _refuse_unknown(services: Services, chosen: EventFilter) -> None:
-    """Raise NotFound for a device or target that neither the inventory nor any event names."""
-    from poller.db.inventory import devices, targets
-
-    if not chosen.device:
-        return
-
-    same_name = EventFilter(device=chosen.device, target=chosen.target)
-    if _recent(services, same_name, 1):
-        return
-
-    engine = inventory_database.database(services)
-    if chosen.target:
-        targets.show(engine, chosen.device, chosen.target)
-    else:
-        devices.show(engine, chosen.device)
-
-
-def _recent(services: Services, chosen: EventFilter, limit: int) -> list[Event]:
-    """The newest events from SQL and, if not recorded there yet, from the stream."""
-    from poller.db.record import event_rows
-
-    engine = inventory_database.database(services)
-    fresh = _unrecorded(services, chosen)
-    recorded = event_rows.recent(engine, chosen, limit)
-    events = fresh + [event for event in recorded if event not in fresh]
-    events.sort(key=lambda event: -event.at_ms)
-
-    return events[:limit]
-
-
-def _unrecorded(services: Services, chosen: EventFilter) -> list[Event]:
-    """Events in the stream that the leader has not written to SQL yet."""
-    client = services.redis
-    keys = services.keys
-
-    try:
-        last_recorded = event_stream.recorded(client, keys)
-        entries = event_stream.after(client, keys, last_recorded, PAGE)
-    except errors.StoreError:
-        render.note("note: Redis is not reachable; events of the last seconds may be missing")
-        return []
-
-    events = []
-    for entry in reversed(entries):
-        if entry.event and chosen.accepts(entry.event):
-            events.append(entry.event)
-
-    return events
 
 
 def _follow(services: Services, chosen: EventFilter, as_json: bool) -> None:

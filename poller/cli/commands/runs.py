@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,22 +14,9 @@ from poller.cli.arguments.since import Since, instant_ms
 from poller.cli.arguments.target_arguments import split_target
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
-from poller.cli.output.columns import (
-    Column,
-    Fit,
-    Item,
-    column,
-    duration_column,
-    instant,
-    moment,
-)
+from poller.cli.output.columns import Column, Fit, Item, column, duration_column, moment
 from poller.cli.output.render import Json
-from poller.domain.failures import error_codes
-
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
-
-    from poller.db.record.run_ledger import NamedRun
+from poller.service import command_actor
 
 
 def _name(item: Item) -> str:
@@ -82,56 +69,25 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Print the run ledger: plan, lateness, duration, outcome and worker of each poll."""
-    from poller.db.record import run_ledger
+    from poller.presentation.record import runs_json
+    from poller.service.record import run_listing
+    from poller.service.record.run_listing import RunQuery
 
-    since_ms = instant_ms(since)
-    services = bootstrap.services()
-    engine = inventory_database.database(services)
-    ids = selection.target_ids(services)
-    if device:
-        named = _named(engine, *split_target(device, target))
-        ids = named if ids is None else ids & named
-
-    found = run_ledger.recent(
-        engine, target_ids=ids, limit=limit, failed_only=failed, since_ms=since_ms
+    name, target = split_target(device, target) if device else ("", None)
+    query = RunQuery(
+        device=name,
+        target=target or "",
+        wanted=selection.parse(),
+        outcomes=run_listing.BAD if failed else (),
+        since_ms=instant_ms(since),
     )
-    render.listing("poller.runs/1", [_item(each) for each in found], _COLUMNS, as_json)
+    services = bootstrap.services()
+    inventory_database.database(services)
+    found = run_listing.newest(services, command_actor.of_command(), query, limit)
+    items = [runs_json.item(each).model_dump() for each in found]
+    render.listing(runs_json.SCHEMA, items, _COLUMNS, as_json)
     if not as_json:
         _explain(len(found), limit, failed)
-
-
-def _named(engine: Engine, device: str, target: str | None) -> set[int]:
-    """The named target, or all of the device. Raises NotFound."""
-    from poller.db.inventory import targets
-
-    if target:
-        return {targets.show(engine, device, target).id}
-    return {each.id for each in targets.of_device(engine, device)}
-
-
-def _item(named: NamedRun) -> dict[str, Any]:
-    run = named.run
-    return {
-        "planned": instant(run.plan_ms),
-        "device": named.device,
-        "target": named.target,
-        "target_id": run.target_id,
-        "late_seconds": None if run.lateness_ms is None else run.lateness_ms / 1000,
-        "took_seconds": run.duration_ms / 1000 if run.started_ms else None,
-        "queue_seconds": run.queue_ms / 1000,
-        "collect_seconds": run.collect_ms / 1000,
-        "write_seconds": run.write_ms / 1000,
-        "outcome": run.outcome.value,
-        "error_code": run.error_code,
-        "category": error_codes.category_of(run.error_code),
-        "samples": run.samples,
-        "attempt": run.attempt,
-        "runner": run.runner,
-        "message": run.message,
-        "started": instant(run.started_ms),
-        "finished": instant(run.finished_ms),
-        "lease": run.token,
-    }
 
 
 def _explain(found: int, limit: int, failed: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
@@ -11,9 +12,13 @@ from sqlalchemy.engine import Engine
 from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.in_list import in_list
+from poller.db.record import newest_rows
+from poller.db.record.newest_rows import Branch, Order, Span
 from poller.db.tables import events, targets
 from poller.domain.record.event_kinds import Event, EventFilter, Kind
 
+#: Up to this number of devices each is looked up by its name.
+_DEVICE_BRANCHES = 50
 _COLUMNS = (
     "stream_id",
     "at_ms",
@@ -49,29 +54,90 @@ def _row(stream_id: str, event: Event) -> tuple[Any, ...]:
     )
 
 
+#: Instant and entry id of the last event of the page before.
+EventKey = tuple[int, str]
+
+
+class RecordedEvent(NamedTuple):
+    """An event with the id of its entry in the stream."""
+
+    id: str
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of events, the newest first, and the key of the next; None on the last page.
+
+    A page can be short or empty although there is a next one.
+    """
+
+    events: Sequence[RecordedEvent]
+    next_key: EventKey | None
+
+
+def page(
+    engine: Engine, wanted: EventFilter, limit: int, before: EventKey | None = None
+) -> EventPage:
+    """Return one page of events. Kinds of a later release are left out. Raises StoreError."""
+    span = Span(wanted.since_ms, wanted.until_ms or None, before)
+    with sql.reading(engine) as conn:
+        found = newest_rows.read(conn, _ORDER, _branches(wanted), span, limit)
+    known = [_recorded(row) for row in found.rows if row.kind in _KINDS]
+    return EventPage(known, found.next_key)
+
+
 def recent(engine: Engine, wanted: EventFilter, limit: int) -> list[Event]:
-    """Return events, the newest first. Kinds of a later release are left out."""
-    query = sa.select(*(events.c[name] for name in _COLUMNS[1:])).order_by(
-        events.c.at_ms.desc(), events.c.id.desc()
-    )
-    if len(wanted.kinds) == 1:
-        query = query.where(events.c.kind == next(iter(wanted.kinds)))
-    elif wanted.kinds:
-        query = query.where(in_list(events.c.kind, [kind.value for kind in wanted.kinds]))
-    if wanted.device:
-        query = query.where(events.c.device == wanted.device)
+    """Return the newest events, from as many pages as it takes. Raises StoreError."""
+    found: list[Event] = []
+    before = None
+    while len(found) < limit:
+        part = page(engine, wanted, limit - len(found), before)
+        found += [each.event for each in part.events]
+        before = part.next_key
+        if before is None:
+            break
+    return found
+
+
+def _branches(wanted: EventFilter) -> list[Branch]:
+    """Return the branches: by device for a few, else by kind, else all events by their time."""
+    names = _names(wanted)
+    if names is not None and len(names) <= _DEVICE_BRANCHES:
+        checked = _filters(wanted, by_kind=True)
+        return [Branch(events.c.device == name, checked) for name in sorted(names)]
+
+    checked = _filters(wanted, by_kind=False)
+    if wanted.kinds:
+        return [Branch(events.c.kind == kind.value, checked) for kind in wanted.kinds]
+    return [Branch(sa.true(), checked)]
+
+
+def _names(wanted: EventFilter) -> Collection[str] | None:
+    """Return the names of the wanted devices; None for all."""
+    if not wanted.device:
+        return wanted.devices
+    if wanted.devices is None or wanted.device in wanted.devices:
+        return (wanted.device,)
+    return ()
+
+
+def _filters(wanted: EventFilter, by_kind: bool) -> sa.ColumnElement[bool] | None:
+    """Return the condition on each event of a branch; None for all of them."""
+    conditions: list[sa.ColumnElement[bool]] = []
+    if by_kind and wanted.kinds:
+        conditions.append(events.c.kind.in_([kind.value for kind in wanted.kinds]))
+    elif not by_kind and wanted.devices is not None:
+        conditions.append(in_list(events.c.device, wanted.devices))
     if wanted.target:
-        query = query.where(events.c.target == wanted.target)
-    if wanted.devices is not None:
-        query = query.where(in_list(events.c.device, wanted.devices))
+        conditions.append(events.c.target == wanted.target)
     if wanted.target_ids is not None:
         of_device = events.c.target_id.is_(None)
-        query = query.where(of_device | in_list(events.c.target_id, wanted.target_ids))
-    if wanted.since_ms:
-        query = query.where(events.c.at_ms >= wanted.since_ms)
-    with sql.single_read(engine) as conn:
-        rows = conn.execute(query.limit(limit)).all()
-    return [_event(row) for row in rows if row.kind in _KINDS]
+        conditions.append(of_device | in_list(events.c.target_id, wanted.target_ids))
+    if wanted.visible is not None:
+        of_visible = in_list(events.c.device_id, wanted.visible.device_ids)
+        conditions.append(of_visible | in_list(events.c.target_id, wanted.visible.target_ids))
+    return sa.and_(*conditions) if conditions else None
 
 
 def devices_down(engine: Engine) -> dict[int, list[int]]:
@@ -107,10 +173,11 @@ def _last_of(column: sa.Column[Any], bad: Kind, good: Kind) -> sa.Select[Any]:
     return sa.select(column).where(events.c.id.in_(newest), events.c.kind == bad.value)
 
 
-def _event(row: Any) -> Event:
-    fields = dict(row._mapping)
+def _recorded(row: Any) -> RecordedEvent:
+    fields = {name: row._mapping[name] for name in _COLUMNS[1:]}
     fields["kind"] = Kind(fields["kind"])
-    return Event(**fields)
+    return RecordedEvent(row.stream_id or "", Event(**fields))
 
 
 _KINDS = frozenset(kind.value for kind in Kind)
+_ORDER = Order(events, events.c.at_ms, sa.func.coalesce(events.c.stream_id, ""), "")

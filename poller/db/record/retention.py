@@ -19,7 +19,7 @@ from poller.db import engine as sql
 from poller.db.inventory import inventory_feed
 from poller.db.record import row_gaps
 from poller.db.record.row_gaps import Gap, Source
-from poller.db.record.run_ledger import BAD
+from poller.db.record.run_pages import BAD
 from poller.db.tables import removed_targets, series_sets, target_days
 
 #: Rows deleted by one transaction: some tens of milliseconds.

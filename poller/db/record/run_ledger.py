@@ -8,38 +8,24 @@ A run is identified by (target, plan time). `write` may be repeated and may come
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller.db import bulk
 from poller.db import engine as sql
-from poller.db.in_list import in_list
-from poller.db.tables import devices, runs, targets
-from poller.domain.batched import batched
+from poller.db.tables import runs
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import Lateness
 from poller.domain.record.run import Run
 
 #: Outcomes of polls that were attempted.
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
-BAD = (Result.FAILED, Result.REFUSED)
 
-#: Up to this number of targets each is looked up by its key.
-_TARGET_BRANCHES = 50
 _FIELDS = tuple(column.name for column in runs.columns)
 _ROW = attrgetter(*(name if name != "outcome" else "outcome.value" for name in _FIELDS))
-
-
-class NamedRun(NamedTuple):
-    """A run with the present names of its target; empty for a removed target."""
-
-    run: Run
-    device: str
-    target: str
 
 
 def write(engine: Engine, rows: Sequence[Run]) -> None:
@@ -79,83 +65,6 @@ def _merge(stored: Run, run: Run) -> Run:
     return run
 
 
-def recent(
-    engine: Engine,
-    *,
-    target_ids: Collection[int] | None = None,
-    limit: int = 20,
-    failed_only: bool = False,
-    since_ms: int | None = None,
-) -> list[NamedRun]:
-    """Return the newest runs of these targets, or of all."""
-    branches = _branches(target_ids, failed_only, since_ms or 0)
-    if not branches:
-        return []
-    with sql.reading(engine) as conn:
-        return [_named(row) for row in conn.execute(_newest_of(branches, limit))]
-
-
-def newest_of_each(engine: Engine, target_ids: Sequence[int], limit: int) -> dict[int, list[Run]]:
-    """Return the newest runs of each of these targets, newest first. Raises StoreError."""
-    found: dict[int, list[Run]] = {target_id: [] for target_id in target_ids}
-    with sql.reading(engine) as conn:
-        for chunk in batched(target_ids, _TARGET_BRANCHES):
-            parts = [_newest_of_target(target_id, limit) for target_id in chunk]
-            for row in conn.execute(sa.union_all(*parts)):
-                run = _run(row)
-                found[run.target_id].append(run)
-
-    for runs_of_target in found.values():
-        runs_of_target.sort(key=attrgetter("plan_ms"), reverse=True)
-    return found
-
-
-def _newest_of_target(target_id: int, limit: int) -> sa.Select[Any]:
-    of_target = runs.c.target_id == target_id
-    newest = sa.select(runs).where(of_target).order_by(runs.c.plan_ms.desc()).limit(limit)
-    return sa.select(newest.subquery())
-
-
-def _branches(
-    ids: Collection[int] | None, failed_only: bool, since_ms: int
-) -> list[sa.ColumnElement[bool]]:
-    """Return conditions, each of which one index serves: by target for a few, else by outcome."""
-    since = runs.c.plan_ms >= since_ms
-    if ids is not None and len(ids) <= _TARGET_BRANCHES:
-        bad = [runs.c.outcome.in_(BAD)] if failed_only else []
-        return [sa.and_(runs.c.target_id == target_id, since, *bad) for target_id in ids]
-
-    of_targets = [] if ids is None else [in_list(runs.c.target_id, ids)]
-    outcomes = BAD if failed_only else tuple(Result)
-    return [sa.and_(runs.c.outcome == outcome, since, *of_targets) for outcome in outcomes]
-
-
-def _newest_of(branches: Sequence[sa.ColumnElement[bool]], limit: int) -> sa.Select[Any]:
-    """Select the newest rows of all branches.
-
-    Each branch is read along one index, newest first, up to the limit: the cost does not depend on
-    the size of the table.
-    """
-    parts = []
-    for branch in branches:
-        newest = sa.select(runs).where(branch).order_by(runs.c.plan_ms.desc()).limit(limit)
-        parts.append(sa.select(newest.subquery()))
-    found = sa.union_all(*parts).subquery()
-    with_names = found.outerjoin(targets, found.c.target_id == targets.c.id).outerjoin(
-        devices, targets.c.device_id == devices.c.id
-    )
-    return (
-        sa.select(
-            found,
-            sa.func.coalesce(devices.c.name, "").label("device_name"),
-            sa.func.coalesce(targets.c.name, "").label("target_name"),
-        )
-        .select_from(with_names)
-        .order_by(found.c.plan_ms.desc(), found.c.target_id)
-        .limit(limit)
-    )
-
-
 def lateness(engine: Engine, since_ms: int) -> Lateness:
     """Return exact percentiles of start minus slot over the polls planned since then."""
     with sql.single_read(engine) as conn:
@@ -191,16 +100,6 @@ def counts(engine: Engine, since_ms: int) -> dict[Result, int]:
     with sql.single_read(engine) as conn:
         rows = conn.execute(_COUNTS, {"since": since_ms}).all()
     return {Result(outcome): count for outcome, count in rows}
-
-
-def _named(row: Any) -> NamedRun:
-    return NamedRun(_run(row), row.device_name, row.target_name)
-
-
-def _run(row: Any) -> Run:
-    fields = {name: row._mapping[name] for name in _FIELDS}
-    fields["outcome"] = Result(fields["outcome"])
-    return Run(**fields)
 
 
 _UPSERT = """ON CONFLICT (target_id, plan_ms) DO UPDATE SET

@@ -99,11 +99,23 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class VisibleIds:
+    """The devices and targets that an actor of one site may see. Ids are never used again."""
+
+    device_ids: Collection[int]
+    target_ids: Collection[int]
+
+    def covers(self, event: Event) -> bool:
+        """Whether the event is about one of them."""
+        return event.device_id in self.device_ids or event.target_id in self.target_ids
+
+
+@dataclass(frozen=True, slots=True)
 class EventFilter:
     """Selects events; an empty field selects all.
 
     `devices` are the names that a filter of devices selects, `target_ids` the ids that a filter of
-    targets selects: None is all.
+    targets selects: None is all. `visible` is the limit of an actor; None for no limit.
     """
 
     kinds: Collection[Kind] = ()
@@ -112,9 +124,15 @@ class EventFilter:
     target: str = ""
     devices: Collection[str] | None = None
     target_ids: Collection[int] | None = None
+    until_ms: int = 0  # 0: no end
+    visible: VisibleIds | None = None
 
     def accepts(self, event: Event) -> bool:
         """Whether the filter selects the event."""
+        if not self._is_in_span(event.at_ms):
+            return False
+        if self.visible is not None and not self.visible.covers(event):
+            return False
         if self.kinds and event.kind not in self.kinds:
             return False
         if self.device not in ("", event.device):
@@ -124,8 +142,11 @@ class EventFilter:
         if self.devices is not None and event.device not in self.devices:
             return False
         if self.target_ids is not None and event.target_id is not None:
-            return event.target_id in self.target_ids and event.at_ms >= self.since_ms
-        return event.at_ms >= self.since_ms
+            return event.target_id in self.target_ids
+        return True
+
+    def _is_in_span(self, at_ms: int) -> bool:
+        return self.since_ms <= at_ms and (not self.until_ms or at_ms < self.until_ms)
 
 
 def pack(event: Event) -> dict[str, str]:

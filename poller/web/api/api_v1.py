@@ -18,6 +18,7 @@ from poller.web.api.contract import idempotency, problems
 from poller.web.api.contract.needs import Reading
 from poller.web.api.inventory import sites_api, why_api
 from poller.web.api.operations import scheduler_health_api
+from poller.web.api.record import events_api, runs_api
 
 DOCUMENT = f"{problems.PREFIX}/openapi.json"
 #: Routers of all resources, in the order of the document.
@@ -30,6 +31,9 @@ ROUTERS = (
     sessions_api.own_router,
     sessions_api.router,
     audit_api.router,
+    runs_api.router,
+    runs_api.of_target_router,
+    events_api.router,
 )
 
 _DESCRIPTION = (

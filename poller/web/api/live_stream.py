@@ -33,15 +33,19 @@ class StreamSlots:
     """The streams that may be open at the same time. A FastAPI dependency takes one."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self.open = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.open >= self.most
 
     async def taken(self) -> AsyncIterator[None]:
         """Hold a slot until the response has ended. Raises HTTPException 503 if all are taken."""
-        if self.open >= self._most:
+        if self.is_full:
             raise HTTPException(
                 503,
-                f"{self._most} pages are kept up to date already (POLLER_WEB_STREAMS)",
+                f"{self.most} pages are kept up to date already (POLLER_WEB_STREAMS)",
                 headers={"Retry-After": str(RETRY_AFTER_S)},
             )
         self.open += 1

@@ -50,6 +50,7 @@ class Needs:
                 "this needs a login or a token",
                 hint="send `Authorization: Bearer TOKEN`; `poller token add` makes a token",
             )
+        _refuse_nul(request)
         actor.require(self.scope)
         if self.every_site:
             actor.require_every_site()
@@ -71,6 +72,13 @@ READ_PAGE = Depends(PageNeeds(Needs(Scope.READ, every_site=True)))
 SCRAPE_PAGE = Depends(PageNeeds(Needs(Scope.SCRAPE, every_site=True)))
 #: For routes that any login may use.
 AnyLogin = Annotated[Call, Depends(Needs(Scope.SCRAPE))]
+
+
+def _refuse_nul(request: Request) -> None:
+    """Raise InvalidInput for a character that PostgreSQL stores and compares nowhere."""
+    if "\0" in request.scope["path"] or b"%00" in request.scope["query_string"]:
+        raise errors.InvalidInput("the address has a NUL character", hint="leave it out")
+
 
 Reading = Annotated[Call, Depends(Needs(Scope.READ))]
 Operating = Annotated[Call, Depends(Needs(Scope.OPERATE))]

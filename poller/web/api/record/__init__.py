@@ -1,0 +1,1 @@
+"""What was recorded, over HTTP: runs, events, readings, rates."""
