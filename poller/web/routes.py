@@ -39,7 +39,7 @@ from poller.web.api.contract.body_limit import BodyLimit
 from poller.web.api.contract.needs import READ_PAGE, SCRAPE_PAGE
 from poller.web.api.job_metrics import JobReadings
 from poller.web.api.live_stream import FrameTexts, StreamSlots
-from poller.web.api.record.event_feed import EventFeed
+from poller.web.api.record.event_viewers import EventFeed
 from poller.web.api.snapshot import Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.pages import collectors_page

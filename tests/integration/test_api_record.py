@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import pytest
 
@@ -23,6 +24,12 @@ from tests.integration.api_clients import TestClient
 READ = (Scope.READ,)
 NOW = time.time_ns() // 1_000_000
 MINUTE = 60_000
+
+
+def ago(minutes: float) -> str:
+    """An instant some minutes before `NOW`, as a program writes it."""
+    at_s = (NOW - minutes * MINUTE) / 1000
+    return datetime.fromtimestamp(at_s, UTC).isoformat()
 
 
 @pytest.fixture
@@ -82,8 +89,8 @@ def test_runs_have_the_fields_of_the_command(services: Services, ids: dict[str, 
         ({"code": "timeout"}, 10),
         ({"filter": "site:ber"}, 10),
         ({"filter": "site:ber", "device": "sw1"}, 0),
-        ({"since": "5m30s"}, 15),
-        ({"until": "15m30s"}, 5),
+        ({"since": ago(5.5)}, 15),
+        ({"until": ago(15.5)}, 5),
         ({"outcome": "gone"}, 0),
     ],
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from pydantic import SecretStr
 
 from poller import errors
@@ -20,6 +22,7 @@ from poller.settings import Settings
 from poller.settings.setting_sources import OTHER_NAMES, SECRETS
 from poller.sinks import api as sink_api
 from poller.state import keys
+from poller.web.api import api_v1
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -122,6 +125,14 @@ def test_every_command_is_documented() -> None:
     rows = [f"| `poller {b.name}` | {b.help} |\n" for b in Root.branches]
     head = "# Commands\n\n`poller COMMAND --help` tells the rest. `--json` gives one JSON object where a command lists or shows.\n\n"
     check("commands.md", head + "| command | what it does |\n|---|---|\n" + "".join(rows))
+
+
+def test_the_openapi_document_is_shipped() -> None:
+    """The file equals the document that the web role serves."""
+    app = FastAPI()
+    api_v1.add_routes(app)
+    text = json.dumps(api_v1.document(app), indent=1, ensure_ascii=False, sort_keys=True)
+    check("openapi.json", text + "\n")
 
 
 def test_every_field_of_a_sample_is_documented() -> None:

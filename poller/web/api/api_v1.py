@@ -54,6 +54,11 @@ class CodeBody(BaseModel):
 def add(app: FastAPI, services: Services) -> None:
     """Add the API to the application."""
     app.state.services = services
+    add_routes(app)
+
+
+def add_routes(app: FastAPI) -> None:
+    """Add the routes alone, which are enough for the OpenAPI document."""
     for router in ROUTERS:
         app.router.routes.extend(router.routes)
     _add_documents(app)

@@ -17,8 +17,8 @@ from poller.web.api import live_stream
 from poller.web.api.contract import paging, resources
 from poller.web.api.contract.needs import Reading
 from poller.web.api.contract.paging import Cursor, Limit, Page
-from poller.web.api.record import event_feed, record_filters
-from poller.web.api.record.event_feed import EventFeed, Viewer
+from poller.web.api.record import event_viewers, record_filters
+from poller.web.api.record.event_viewers import EventFeed, Viewer
 from poller.web.api.record.record_filters import Device, Filter, Since, Target, Until
 
 router = resources.router("events")
@@ -30,7 +30,7 @@ LastEventId = Annotated[
     str,
     Header(
         alias="Last-Event-ID",
-        max_length=event_feed.LONGEST_ID,
+        max_length=event_viewers.LONGEST_ID,
         description="`id` of the last event that was received: the stream goes on after it.",
     ),
 ]
@@ -82,7 +82,7 @@ def list_events(
     "/stream",
     response_class=StreamingResponse,
     responses={200: {"content": {live_stream.MEDIA_TYPE: {"schema": {"type": "string"}}}}},
-    dependencies=[Depends(event_feed.slot)],
+    dependencies=[Depends(event_viewers.slot)],
 )
 async def stream_events(
     call: Reading,
@@ -97,12 +97,12 @@ async def stream_events(
 
     The server ends the stream after some minutes; a client goes on with `Last-Event-ID`.
     """
-    last_id = event_feed.checked_id(last_event_id)
+    last_id = event_viewers.checked_id(last_event_id)
     query = EventQuery(
         kinds=kinds or (), device=device, target=target, wanted=target_filter.parse(matching)
     )
 
-    def wanted() -> event_feed.EventFilter:
+    def wanted() -> event_viewers.EventFilter:
         return event_listing.event_filter(call.services, call.actor, query)
 
     chosen = await run_in_threadpool(wanted)
