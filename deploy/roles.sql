@@ -14,6 +14,8 @@ GRANT USAGE ON SCHEMA public TO poller_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO poller_app;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO poller_app;
 REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM poller_app;
+-- The audit log only grows; retention deletes old rows.
+REVOKE UPDATE ON audit FROM poller_app;
 
 -- Tables of later migrations.
 ALTER DEFAULT PRIVILEGES IN SCHEMA public

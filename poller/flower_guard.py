@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 import tornado.options
@@ -24,13 +25,18 @@ from flower.views import monitor
 from kombu.entity import Queue
 
 from poller import bootstrap, errors
-from poller.security import allowed_hosts, network_exposure, process_memory
+from poller.domain.access import same_site
+from poller.domain.access.scopes import Scope
+from poller.security import allowed_hosts, network_exposure, process_memory, trusted_proxies
 from poller.security.allowed_hosts import AllowedHosts
+from poller.security.trusted_proxies import TrustedProxies
 from poller.settings import Settings
 
 MAX_TASKS = 5_000
 PURGE_WORKERS_S = 600
 QUEUES_EVERY_S = 5.0
+#: Paths that need no user: a container's health check.
+PUBLIC = ("/healthcheck",)
 
 
 def install(settings: Settings) -> None:
@@ -58,20 +64,31 @@ class GuardedFlower(Flower):  # type: ignore[misc]  # Flower is untyped
 
         settings = bootstrap.services().settings
         self._hosts = AllowedHosts(settings.flower_hosts, [settings.flower_url])
+        self._proxies = _proxies(settings)
         prefix = f"/{options.url_prefix.strip('/')}" if options.url_prefix else ""
         self.add_handlers(r".*", [(f"{prefix}/metrics", PrivateMetrics)])
 
     def find_handler(self, request: Any, **more: Any) -> Any:
-        """Refuse a foreign Host header.
+        """Refuse a foreign Host header, and in proxy mode a request without a user.
 
         With a login Flower itself refuses a foreign Origin; without one its API is closed.
         """
         host = request.headers.get("Host", "")
-        if self._hosts.allows(host):
-            return super().find_handler(request, **more)
+        if not self._hosts.allows(host):
+            text = allowed_hosts.refusal(host, "POLLER_FLOWER_HOSTS")
+            return self._refusal(request, allowed_hosts.MISDIRECTED, text)
 
-        text = allowed_hosts.refusal(host, "POLLER_FLOWER_HOSTS")
-        return self.get_handler_delegate(request, WrongHost, {"text": text})
+        if self._proxies.user_header and request.path not in PUBLIC:
+            try:
+                _check_user(request, self._proxies)
+            except errors.NotLoggedIn as error:
+                return self._refusal(request, 401, f"{error}\n")
+            except errors.NotAllowed as error:
+                return self._refusal(request, 403, f"{error}\n")
+        return super().find_handler(request, **more)
+
+    def _refusal(self, request: Any, status: int, text: str) -> Any:
+        return self.get_handler_delegate(request, Refusal, {"status": status, "text": text})
 
     def start(self) -> None:
         """Serve until a signal stops the process."""
@@ -79,14 +96,15 @@ class GuardedFlower(Flower):  # type: ignore[misc]  # Flower is untyped
         super().start()
 
 
-class WrongHost(tornado.web.RequestHandler):
+class Refusal(tornado.web.RequestHandler):
     """Answers any method with one line of text."""
 
-    def initialize(self, text: str) -> None:
+    def initialize(self, status: int, text: str) -> None:
+        self._status = status
         self._text = text
 
     def prepare(self) -> None:
-        self.set_status(allowed_hosts.MISDIRECTED, "Misdirected Request")
+        self.set_status(self._status, HTTPStatus(self._status).phrase)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(self._text)
 
@@ -99,9 +117,40 @@ class PrivateMetrics(monitor.Metrics):  # type: ignore[misc]  # Flower is untype
         await super().get()
 
 
+def _proxies(settings: Settings) -> TrustedProxies:
+    """The proxies that name users, as for the page."""
+    return trusted_proxies.make(
+        settings.trusted_proxies,
+        settings.proxy_user_header,
+        settings.proxy_groups_header,
+        settings.group_roles,
+    )
+
+
+def _check_user(request: Any, proxies: TrustedProxies) -> None:
+    """Raise NotLoggedIn or NotAllowed unless a trusted proxy names a user who may do this.
+
+    The peer's address is that of the connection: headers may say another one.
+    """
+    peer = str(request.connection.context.address[0])
+    names = request.headers.get_list(proxies.user_header)
+    if not proxies.trust(peer) or not names:
+        raise errors.NotLoggedIn("log in at the proxy in front of Flower")
+    actor = proxies.actor(names, request.headers.get_list(proxies.groups_header), peer)
+    if request.method in same_site.SAFE_METHODS:
+        actor.require(Scope.READ)
+        return
+    fetch_site = request.headers.get("Sec-Fetch-Site", "")
+    origin = request.headers.get("Origin", "")
+    if same_site.is_foreign(fetch_site, origin, request.headers.get("Host", "")):
+        raise errors.NotAllowed("another web site sent this request")
+    actor.require(Scope.OPERATE)
+
+
 def _check(options: Any) -> None:
     """End the process with one line if Flower would be open to a network."""
-    has_login = bool(options.basic_auth or options.auth)
+    by_proxy = bool(bootstrap.services().settings.proxy_user_header)
+    has_login = bool(options.basic_auth or options.auth) or by_proxy
     is_local = bool(options.unix_socket)
     try:
         network_exposure.check_flower("127.0.0.1" if is_local else options.address, has_login)

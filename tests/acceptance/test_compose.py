@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,9 +30,9 @@ from tests.acceptance.programs import environment, eventually
 from tests.conftest import _postgres_binaries, missing
 
 ROOT = Path(__file__).parents[2]
-OURS = ("migrate", "beat", "worker", "web", "flower")
+OURS = ("migrate", "first_user", "beat", "worker", "web", "flower")
 #: Services that run once and end.
-ONCE = ("migrate", "roles")
+ONCE = ("migrate", "roles", "first_user")
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -99,11 +100,12 @@ def test_each_service_has_the_secrets_it_uses_and_no_others(compose: dict[str, A
         "postgres_password": {"postgres", "roles"},
         "app_password": {"roles"},
         "owner_database_url": {"migrate"},
-        "app_database_url": {"beat", "worker", "web", "traps"},
+        "app_database_url": {"first_user", "beat", "worker", "web", "traps"},
         "valkey.conf": {"valkey"},
         "redis_url": {"beat", "worker", "web", "traps", "flower"},
         "secret_key": {"worker", "traps"},
         "flower_basic_auth": {"flower"},
+        "admin_password": {"first_user"},
     }
     for service in services.values():
         for value in service.get("environment", {}).values():
@@ -264,6 +266,7 @@ def _assert_the_role_owns_no_table(engine: sa.Engine) -> None:
         "ALTER TABLE credentials ADD COLUMN more int",
         "TRUNCATE runs",
         "DELETE FROM alembic_version",
+        "UPDATE audit SET actor = 'nobody'",
     ):
         with (
             pytest.raises(sa.exc.ProgrammingError, match=r"permission denied|must be owner"),
@@ -275,11 +278,24 @@ def _assert_the_role_owns_no_table(engine: sa.Engine) -> None:
 def _assert_page_and_flower(cluster: Cluster) -> None:
     cluster.run("poller", "status", "--json")  # exits with 0, now that all is polled
     page = f"http://127.0.0.1:{cluster.ports['8080']}/readyz"
-    assert json.load(urllib.request.urlopen(page, timeout=5))["status"] == "ready"
+    assert json.load(urllib.request.urlopen(page, timeout=5)) == {"status": "ready"}
+    _assert_the_first_user_logs_in(cluster)
     flower = f"http://127.0.0.1:{cluster.ports['5555']}/workers"
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(flower, timeout=5)
     assert refused.value.code == 401
+
+
+def _assert_the_first_user_logs_in(cluster: Cluster) -> None:
+    page = f"http://127.0.0.1:{cluster.ports['8080']}"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{page}/api/overview", timeout=5)
+    assert refused.value.code == 401
+    password = (cluster.secrets / "admin_password").read_text().strip()
+    form = urllib.parse.urlencode({"name": "admin", "password": password, "next": "api/overview"})
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with browser.open(f"{page}/login", form.encode(), timeout=10) as response:
+        assert json.load(response)["schema"] == "poller.overview/1"
 
 
 def _assert_a_standby_takes_over(cluster: Cluster, beats: list[subprocess.Popen[bytes]]) -> None:

@@ -122,8 +122,39 @@ def test_the_stock_command_is_as_safe(flower: Start) -> None:
     assert _status(url, "/healthcheck", Host="flower.example") == 200
 
 
-def _status(url: str, path: str, **headers: str) -> int:
-    request = urllib.request.Request(url + path, headers=headers)
+def test_behind_a_trusted_proxy_flower_has_the_users_of_the_page(flower: Start) -> None:
+    """Only the proxy names a user, whose role decides; a foreign peer or site is refused."""
+    url = flower(
+        POLLER_TRUSTED_PROXIES="127.0.0.1",
+        POLLER_PROXY_USER_HEADER="X-Forwarded-User",
+        POLLER_GROUP_ROLES="noc=viewer,net=operator",
+        FLOWER_UNAUTHENTICATED_API="true",
+    )
+    viewer = {"X-Forwarded-User": "kim", "X-Forwarded-Groups": "noc"}
+    operator = {"X-Forwarded-User": "lee", "X-Forwarded-Groups": "net"}
+    assert _status(url, "/workers") == 401
+    assert _status(url, "/healthcheck") == 200
+    assert _status(url, "/workers", **viewer) == 200
+    assert _status(url, "/workers", **{"X-Forwarded-User": "eve"}) == 403
+    stop = "/api/worker/shutdown/none"
+    assert _status(url, stop, "POST", **viewer) == 403
+    assert _status(url, stop, "POST", **operator) == 404  # there is no such worker
+    assert _status(url, stop, "POST", **operator, Origin="http://evil.example") == 403
+
+
+def test_a_peer_that_is_no_proxy_cannot_name_a_user(flower: Start) -> None:
+    """The header of an untrusted address is worth nothing."""
+    url = flower(
+        POLLER_TRUSTED_PROXIES="192.0.2.1",
+        POLLER_PROXY_USER_HEADER="X-Forwarded-User",
+        POLLER_GROUP_ROLES="*=admin",
+    )
+    forged = {"X-Forwarded-User": "kim", "X-Forwarded-For": "192.0.2.1", "X-Real-Ip": "192.0.2.1"}
+    assert _status(url, "/workers", **forged) == 401
+
+
+def _status(url: str, path: str, method: str = "GET", **headers: str) -> int:
+    request = urllib.request.Request(url + path, headers=headers, method=method)
     try:
         return int(urllib.request.urlopen(request, timeout=5).status)
     except urllib.error.HTTPError as refusal:

@@ -25,5 +25,6 @@ def command() -> None:
 
 
 def check(settings: Settings) -> None:
-    """Refuse Flower without a password beyond loopback. Raises InvalidSetting."""
-    network_exposure.check_flower(settings.flower_bind, settings.flower_basic_auth is not None)
+    """Refuse Flower without a login beyond loopback. Raises InvalidSetting."""
+    has_login = settings.flower_basic_auth is not None or bool(settings.proxy_user_header)
+    network_exposure.check_flower(settings.flower_bind, has_login)

@@ -18,9 +18,8 @@ from poller.bootstrap import Services
 from poller.db.access import session_rows, token_rows
 from poller.db.access.session_rows import StoredSession
 from poller.db.access.token_rows import StoredToken
-from poller.domain.access import group_roles, scopes
+from poller.domain.access import scopes
 from poller.domain.access.actor import Actor, ActorKind
-from poller.domain.inventory import naming
 from poller.observability import logs
 from poller.security import token_values
 from poller.service.access import login_demand
@@ -68,7 +67,8 @@ class ActorFinder:
         token = _bearer(headers)
         if token is not None:
             return Visit(await self._of_token(token, origin))
-        if self.policy.user_header in headers and origin.is_from_proxy:
+        user_header = self.policy.proxies.user_header
+        if user_header and user_header in headers and origin.is_from_proxy:
             return Visit(self._of_proxy(headers, origin))
         value = session_cookies.value(headers, origin.is_https)
         if value:
@@ -119,20 +119,9 @@ class ActorFinder:
         return Actor(row.name, ActorKind.USER, origin.address, scopes.of_role(row.role))
 
     def _of_proxy(self, headers: Headers, origin: RequestOrigin) -> Actor:
-        names = headers.getlist(self.policy.user_header)
-        if len(names) != 1 or not names[0].strip():
-            raise errors.NotLoggedIn(
-                f"the proxy sent {len(names)} names of a user", hint="it must replace the header"
-            )
-        name = naming.printable(names[0].strip())[: naming.LONGEST_NAME]
-        groups = ",".join(headers.getlist(self.policy.groups_header)).split(",")
-        role = group_roles.highest([group.strip() for group in groups], self.policy.roles)
-        if role is None:
-            raise errors.NotAllowed(
-                f'proxy "{name}" may not use this: none of its groups has a role',
-                hint="name a group and its role in POLLER_GROUP_ROLES",
-            )
-        return Actor(name, ActorKind.PROXY, origin.address, scopes.of_role(role))
+        proxies = self.policy.proxies
+        names = headers.getlist(proxies.user_header)
+        return proxies.actor(names, headers.getlist(proxies.groups_header), origin.address)
 
     def _load_session(self, digest: str) -> StoredSession | None:
         return session_rows.valid(self._services.engine, digest, self.policy.idle_ms)

@@ -108,7 +108,7 @@ def _client(settings: Settings) -> Client:
 
 
 def _role(person: Person, pages: LoginPages) -> Role:
-    role = group_roles.highest(person.groups, pages.finder.policy.roles)
+    role = group_roles.highest(person.groups, pages.finder.policy.proxies.roles)
     if role is None:
         raise errors.NotAllowed(
             f'"{person.name}" may not use this: none of its groups has a role in POLLER_GROUP_ROLES'

@@ -31,7 +31,7 @@ def of_request(scope: Scope, headers: Headers, policy: AccessPolicy) -> RequestO
     peer = str(client[0]) if client else "unix"
     is_forwarded = any(mark in headers for mark in _MARKS)
     is_https = policy.has_tls or scope.get("scheme") == "https"
-    if not policy.trusts(peer):
+    if not policy.proxies.trust(peer):
         return RequestOrigin(peer, is_https, False, is_forwarded)
 
     hops = ",".join(headers.getlist("x-forwarded-for")).split(",")
@@ -49,7 +49,7 @@ def _client(peer: str, hops: list[str], policy: AccessPolicy) -> str:
         if not _is_address(hop):
             break
         address = hop
-        if not policy.trusts(hop):
+        if not policy.proxies.trust(hop):
             break
     return address
 
