@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -320,13 +320,18 @@ def _load(load: Load) -> str:
 
 
 def _document(view: Overview, verdict: Health) -> dict[str, Any]:
-    """The overview as JSON, with the verdict and the values that are derived from it."""
+    """The overview as JSON, with the verdict and the values that are derived from it.
+
+    The counters by collector are for Prometheus: their keys are no texts.
+    """
+    fields = asdict(replace(view, by_collector={}))
+    del fields["by_collector"]
     return {
         "verdict": verdict.text,
         "level": verdict.level.value,
         "reasons": list(verdict.reasons),
         "ready": verdict.is_ready,
-        **asdict(view),
+        **fields,
         "unserved": view.unserved,
         "unroutable": [asdict(each) for each in running_workers.unroutable(view)],
         "queues": {load.queue: load.waiting for load in view.loads},
