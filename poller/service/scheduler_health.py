@@ -29,7 +29,7 @@ from poller.presentation.targets.scheduler_health_json import InstancesPage, Ove
 from poller.service.selection import target_page
 from poller.state.board.breakers import BoardTarget, Breakers
 from poller.state.board.unwell_targets import UnwellTargets
-from poller.state.cluster import due_soon, overview_reader
+from poller.state.cluster import overview_reader
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -40,7 +40,6 @@ T = TypeVar("T")
 NAMED = 25
 #: Targets with the oldest data among which open breakers are looked for.
 _OLDEST = 100
-DUE_SOON_MS = 12_000
 MAX_AGE_S = 1.0
 #: How long SQL is waited for; without an answer the picture says so.
 SQL_PATIENCE_S = 2.0
@@ -106,7 +105,6 @@ _caches: weakref.WeakKeyDictionary[Services, _OverallCache] = weakref.WeakKeyDic
 def _read_overall(services: Services, check: StoreCheck) -> OverallHealth:
     overview = overview_reader.read(services.redis, services.keys)
     now_ms = overview.as_of_ms
-    queues = [load.queue for load in overview.loads]
     unwell = UnwellTargets(services.board)
     oldest = [stale.id for stale in unwell.stalest(_OLDEST)]
     openings = _opened_ids(services, now_ms)
@@ -124,7 +122,6 @@ def _read_overall(services: Services, check: StoreCheck) -> OverallHealth:
     return OverallHealth(
         overview=overview,
         stores=stores,
-        due_soon=due_soon.count(services.redis, services.keys, queues, now_ms, DUE_SOON_MS),
         sinks=services.settings.sinks,
         not_closed=not_closed[:NAMED],
         newest_letters=letters,

@@ -20,9 +20,10 @@ from poller.db.tables import targets as targets_table
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft
 from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.metrics.poll_totals import Time
 from poller.domain.record.event_kinds import Kind
 from poller.domain.record.overview import State
-from poller.state.cluster import event_stream
+from poller.state.cluster import event_stream, overview_reader
 from poller.workers.batch import batch_run, cold_start, collection
 from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, Fake, World
@@ -360,3 +361,21 @@ def _until(condition: Any, within_s: float = 5.0) -> None:
             return
         done.wait(0.02)
     pytest.fail("it did not come true")
+
+
+def test_polls_are_counted_by_collector_with_their_codes_and_times(world: World) -> None:
+    """The counters are written with the moves of a round, and a refused batch is counted, too."""
+    ids = world.add("answer", "dead")
+    world.claim()
+    world.poller.poll("t", ids)
+    world.poller.poll("t", ids)  # delivered twice
+    totals = overview_reader.read(world.services.redis, world.services.keys).by_collector
+    counted = totals["fake"]
+    assert counted.outcomes == {"ok": 1, "failed": 1}
+    assert totals["unknown"].outcomes == {"stale": 2}
+    assert counted.codes == {"timeout": 1}
+    assert {time: values.buckets.total() for time, values in counted.times.items()} == {
+        Time.DURATION: 2,
+        Time.QUEUE_WAIT: 2,
+        Time.LATENESS: 2,
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poller.db.record.dead_letter_rows import Named
@@ -41,7 +41,6 @@ class OverallHealth:
 
     overview: Overview
     stores: Stores
-    due_soon: Mapping[str, int]  # by queue
     sinks: Sequence[str] = ()
     not_closed: Sequence[TargetHealth] = ()
     newest_letters: Sequence[Named] = ()
@@ -79,7 +78,7 @@ def document(overall: OverallHealth, page: InstancesPage) -> HealthDocument:
             polls_per_second=overview.polls_per_second,
             outcomes_last_5_min=dict(overview.outcomes),
         ),
-        capacity=[_domain(load, overall.due_soon) for load in overview.loads],
+        capacity=[_domain(load) for load in overview.loads],
         workers=[_worker(worker, overview) for worker in overview.workers],
         unroutable=[
             HealthUnroutable(
@@ -123,7 +122,7 @@ def _queue(overall: OverallHealth) -> HealthQueue:
     for load in loads:
         collector, _ = queue_routing.parse(load.queue)
         waiting[collector] += load.due
-        soon[collector] += overall.due_soon.get(load.queue, 0)
+        soon[collector] += load.due_soon
     return HealthQueue(
         depth=overall.overview.due,
         due_within_12_seconds=soon.total(),
@@ -140,7 +139,7 @@ def _lateness(found: Lateness) -> HealthLateness:
     return HealthLateness(polls=found.count, p50_seconds=p50, p99_seconds=p99, max_seconds=longest)
 
 
-def _domain(load: Load, due_soon: Mapping[str, int]) -> HealthDomain:
+def _domain(load: Load) -> HealthDomain:
     collector, requires = queue_routing.parse(load.queue)
     return HealthDomain(
         queue=load.queue,
@@ -149,7 +148,7 @@ def _domain(load: Load, due_soon: Mapping[str, int]) -> HealthDomain:
         workers=load.workers,
         waiting=load.due,
         overdue=load.overdue,
-        due_within_12_seconds=due_soon.get(load.queue, 0),
+        due_within_12_seconds=load.due_soon,
         batches_waiting=load.waiting,
         needed_per_second=load.needed_per_s,
         done_per_second=load.done_per_s,

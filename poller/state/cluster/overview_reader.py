@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 from redis import Redis
 from redis.client import Pipeline
@@ -14,51 +14,34 @@ from redis.client import Pipeline
 from poller.domain.batched import batched
 from poller.domain.metrics import poll_totals
 from poller.domain.record.overview import (
-    SOON_MS,
     LastError,
     Leader,
-    Load,
     Overview,
     State,
     Worker,
 )
 from poller.domain.record.target_status import OPEN, REASONS, STATES
-from poller.domain.scheduling import affinity, capacity
 from poller.state.board import failing_targets, unstarted_runs
 from poller.state.cluster import (
     event_stream,
     prune_notice,
+    queue_loads,
     site_windows,
     stats_slices,
-    worker_queues,
     worker_registry,
 )
+from poller.state.cluster.queue_loads import QueueSizes
 from poller.state.cluster.stats_slices import Slice, number
-from poller.state.keys import ROUTINE_MARK, SLICE_MS, Keys
+from poller.state.keys import SLICE_MS, Keys
 from poller.state.redis_client import store_errors
 
 SLICES = 90  # fifteen minutes
 RECENT_SLICES = 30  # five minutes
 MINUTE_SLICES = 6
 STANDBY_SEEN_MS = 5_000
-OVERDUE_MS = 1_000
 EVENTS = 10
 ERRORS = 20
 _ERROR_FIELDS = [field.name for field in fields(LastError)]
-
-
-class _QueueSizes(NamedTuple):
-    """Sizes of one queue, in the order of the commands."""
-
-    due: int
-    due_overdue: int
-    due_soon: int
-    urgent: int
-    urgent_overdue: int
-    urgent_soon: int
-    urgent_batches: int
-    routine_batches: int
-    needs: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +60,7 @@ class _Replies:
     events: Any
     prune_refused: str
     poll_totals: Mapping[str, str]
-    queues: Mapping[str, _QueueSizes]
+    queues: Mapping[str, QueueSizes]
     slices: Sequence[Slice]  # oldest first; the last one is not complete
 
     @property
@@ -107,7 +90,7 @@ def read(client: Redis, keys: Keys) -> Overview:
     statuses = _count_statuses(replies.counts)
     workers = worker_registry.registered(client, keys)
     last_minute = _since_start(replies.last_minute, workers, now_ms)
-    loads = _loads(client, replies, last_minute, workers, now_ms)
+    loads = queue_loads.loads(client, replies.queues, last_minute, workers, now_ms)
     overdue_queues = [load.queue for load in loads if load.overdue]
     recent_slices = replies.slices[-RECENT_SLICES:]
     entries = event_stream.entries(replies.events)
@@ -158,15 +141,7 @@ def _add_commands(pipe: Pipeline, keys: Keys, now_ms: int, queues: Sequence[str]
     pipe.hget(keys.prune, prune_notice.TEXT)
     pipe.hgetall(keys.poll_totals)
     for queue in queues:
-        for place in (keys.due(queue), keys.urgent(queue)):
-            pipe.zcard(place)
-            pipe.zcount(place, "-inf", now_ms - OVERDUE_MS)
-            pipe.zcount(place, "-inf", now_ms + SOON_MS)
-
-        pipe.llen(queue)
-        pipe.llen(queue + ROUTINE_MARK)
-        pipe.hget(keys.needs, queue)
-
+        queue_loads.add_to(pipe, keys, queue, now_ms)
     newest = now_ms // SLICE_MS
     for slice_number in range(newest - SLICES + 1, newest + 1):
         pipe.hgetall(keys.stats(slice_number))
@@ -180,8 +155,8 @@ def _fetch(client: Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> _Re
     standbys, errors, events, prune_refused, poll_counts, *rest = rest
 
     slices = rest[-SLICES:]
-    rows = batched(rest[:-SLICES], len(_QueueSizes._fields))
-    sizes = map(_QueueSizes._make, rows)
+    rows = batched(rest[:-SLICES], len(QueueSizes._fields))
+    sizes = map(QueueSizes._make, rows)
     return _Replies(
         counts=counts,
         in_flight=in_flight,
@@ -236,58 +211,6 @@ def _since_start(
             break
         before_start += 1
     return slices[before_start:]
-
-
-def _loads(
-    client: Redis,
-    replies: _Replies,
-    last_minute: Sequence[Slice],
-    workers: Sequence[Worker],
-    now_ms: int,
-) -> list[Load]:
-    serving: Counter[str] = Counter()
-    for worker in workers:
-        if worker_registry.is_alive(worker, now_ms):
-            serving.update(worker.queues)
-
-    polls = stats_slices.polls_by_queue(last_minute)
-    seconds = max(1, len(last_minute)) * SLICE_MS / 1000
-    own_batches = _batches_of_single_workers(client, workers)
-
-    loads = []
-    for queue, sizes in replies.queues.items():
-        overdue = sizes.due_overdue + sizes.urgent_overdue
-        batches = sizes.urgent_batches + sizes.routine_batches + own_batches[queue]
-        needed_per_s = number(sizes.needs) / 1e6
-        done_per_s = polls[queue] / seconds
-
-        load = Load(
-            queue=queue,
-            due=sizes.due + sizes.urgent,
-            overdue=overdue,
-            waiting=batches,
-            needed_per_s=needed_per_s,
-            done_per_s=done_per_s,
-            workers=serving[queue],
-            shortage=capacity.shortage(needed_per_s, done_per_s, overdue),
-            urgent=sizes.urgent,
-            due_soon=sizes.due_soon + sizes.urgent_soon,
-        )
-        loads.append(load)
-
-    return loads
-
-
-def _batches_of_single_workers(client: Redis, workers: Sequence[Worker]) -> Counter[str]:
-    """Batches that wait in the queues of single workers, by the shared queue they belong to."""
-    batches: Counter[str] = Counter()
-    queues = affinity.own_queues(workers)
-    depths = worker_queues.depths(client, queues)
-    for queue, depth in depths.items():
-        shared_queue = affinity.shared_queue(queue)
-        batches[shared_queue] += depth
-
-    return batches
 
 
 def _count_long_overdue(client: Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> int:

@@ -8,20 +8,19 @@ exposed: a gap in the graph, not old numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 import poller
 from poller.domain.failures.dead_letter import Reason
-from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State, Worker
-from poller.presentation import running_workers
+from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State
 from poller.presentation.health import Level
-from poller.web.api import job_metrics, poll_metrics
+from poller.web.api import job_metrics, poll_metrics, worker_metrics
 from poller.web.api.job_metrics import JobReading
+from poller.web.api.metric_families import counter, gauge
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -39,9 +38,6 @@ _TOTALS = {
     "traps_polls": "Polls that a trap demanded.",
     "breaker_skips": ("Slots skipped on purpose: an open breaker, a dark site or a dead letter."),
 }
-
-#: A number, or the numbers of a labelled metric by label value.
-Values = Mapping[str, float] | float
 
 
 def render(
@@ -67,10 +63,10 @@ class OverviewCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         is_up = self._overview is not None
-        yield _gauge("build_info", "The running version.", {poller.__version__: 1}, "version")
+        yield gauge("build_info", "The running version.", {poller.__version__: 1}, "version")
         levels = {level.value: int(level is self._level) for level in Level}
-        yield _gauge("health", "1 for the level of the verdict.", levels, "level")
-        yield _gauge("up", "1 when the board could be read.", int(is_up))
+        yield gauge("health", "1 for the level of the verdict.", levels, "level")
+        yield gauge("up", "1 when the board could be read.", int(is_up))
         if self._overview is not None:
             yield from _metrics(self._overview)
             if self._jobs is not None:
@@ -78,7 +74,7 @@ class OverviewCollector(Collector):
 
 
 def _metrics(overview: Overview) -> Iterator[Metric]:
-    yield _gauge("as_of_timestamp_seconds", "When the board was read.", overview.as_of_ms / 1000)
+    yield gauge("as_of_timestamp_seconds", "When the board was read.", overview.as_of_ms / 1000)
     yield from _targets(overview)
     yield from _failures(overview)
     yield from _polls(overview)
@@ -86,12 +82,12 @@ def _metrics(overview: Overview) -> Iterator[Metric]:
     yield from _lateness(overview)
     yield from _queues(overview)
     yield from _leader(overview)
-    yield from _workers(overview)
+    yield from worker_metrics.metrics(overview)
 
 
 def _targets(overview: Overview) -> Iterator[Metric]:
     states = {state.value: overview.states.get(state, 0) for state in State}
-    yield _gauge("targets", "Enabled targets, by state.", states, "state")
+    yield gauge("targets", "Enabled targets, by state.", states, "state")
 
     places = {
         "due": overview.due - overview.urgent,
@@ -100,11 +96,11 @@ def _targets(overview: Overview) -> Iterator[Metric]:
         "parked": overview.parked,
         "held": overview.held,
     }
-    yield _gauge("board", "Enabled targets, by place on the board.", places, "place")
+    yield gauge("board", "Enabled targets, by place on the board.", places, "place")
 
-    yield _gauge("overdue_targets", "Due targets past their slot.", overview.overdue)
+    yield gauge("overdue_targets", "Due targets past their slot.", overview.overdue)
     text = "Due targets past their slot by more than two of their intervals; a lower bound."
-    yield _gauge("long_overdue_targets", text, overview.long_overdue)
+    yield gauge("long_overdue_targets", text, overview.long_overdue)
 
 
 def _failures(overview: Overview) -> Iterator[Metric]:
@@ -112,18 +108,18 @@ def _failures(overview: Overview) -> Iterator[Metric]:
         "failures": overview.breakers_open,
         "hand": overview.opened_by_hand,
     }
-    yield _gauge("breakers_open", "Targets with an open breaker, by cause.", opened, "by")
+    yield gauge("breakers_open", "Targets with an open breaker, by cause.", opened, "by")
 
     letters = {reason.value: overview.dead_letters.get(reason.value, 0) for reason in Reason}
-    yield _gauge("dead_letters", "Targets that need a person, by reason.", letters, "reason")
+    yield gauge("dead_letters", "Targets that need a person, by reason.", letters, "reason")
 
 
 def _polls(overview: Overview) -> Iterator[Metric]:
     yield from poll_metrics.metrics(overview.by_collector)
     for name, text in _TOTALS.items():
-        yield _counter(name, text, overview.totals.get(name, {}))
+        yield counter(name, text, overview.totals.get(name, {}))
 
-    yield _gauge("polls_per_second", "Throughput of the last minute.", overview.polls_per_second)
+    yield gauge("polls_per_second", "Throughput of the last minute.", overview.polls_per_second)
 
 
 def _traps(overview: Overview) -> Iterator[Metric]:
@@ -132,7 +128,7 @@ def _traps(overview: Overview) -> Iterator[Metric]:
         name = f"traps_{result}"
         if name in overview.totals:
             results[result] = overview.totals[name]
-    yield _counter("traps", "Notifications received from devices, by result.", results, "result")
+    yield counter("traps", "Notifications received from devices, by result.", results, "result")
 
 
 def _lateness(overview: Overview) -> Iterator[Metric]:
@@ -149,17 +145,17 @@ def _lateness(overview: Overview) -> Iterator[Metric]:
         summary.add_sample(f"{name}_count", {}, overview.lateness_sum.count)
         summary.add_sample(f"{name}_sum", {}, overview.lateness_sum.sum_ms / 1000)
     yield summary
-    yield _gauge("lateness_polls", "Polls that the quantiles are taken from.", lateness.count)
+    yield gauge("lateness_polls", "Polls that the quantiles are taken from.", lateness.count)
 
 
 def _queues(overview: Overview) -> Iterator[Metric]:
     loads = {load.queue: load for load in overview.loads}
 
     waiting = {queue: load.waiting for queue, load in loads.items()}
-    yield _gauge("queue_batches", "Batches that wait, by queue.", waiting, "queue")
+    yield gauge("queue_batches", "Batches that wait, by queue.", waiting, "queue")
 
     overdue = {queue: load.overdue for queue, load in loads.items()}
-    yield _gauge(
+    yield gauge(
         "queue_overdue_targets",
         "Due targets past their slot, by queue.",
         overdue,
@@ -168,10 +164,10 @@ def _queues(overview: Overview) -> Iterator[Metric]:
 
     soon = {queue: load.due_soon for queue, load in loads.items()}
     text = "Due targets past their slot or within 12 s of it, by queue."
-    yield _gauge("queue_due_soon_targets", text, soon, "queue")
+    yield gauge("queue_due_soon_targets", text, soon, "queue")
 
     needed = {queue: load.needed_per_s for queue, load in loads.items()}
-    yield _gauge(
+    yield gauge(
         "queue_needed_polls_per_second",
         "Polls per second that the targets of a queue need.",
         needed,
@@ -179,7 +175,7 @@ def _queues(overview: Overview) -> Iterator[Metric]:
     )
 
     done = {queue: load.done_per_s for queue, load in loads.items()}
-    yield _gauge(
+    yield gauge(
         "queue_done_polls_per_second",
         "Polls per second of a queue, over the last minute.",
         done,
@@ -187,17 +183,17 @@ def _queues(overview: Overview) -> Iterator[Metric]:
     )
 
     workers = {queue: load.workers for queue, load in loads.items()}
-    yield _gauge("queue_workers", "Running workers that serve a queue.", workers, "queue")
+    yield gauge("queue_workers", "Running workers that serve a queue.", workers, "queue")
 
     shortages = {queue: _shortage(load) for queue, load in loads.items()}
-    yield _gauge(
+    yield gauge(
         "queue_shortage_ratio",
         "Needed workers / running workers; 0 when they keep up, +Inf when nothing is polled.",
         shortages,
         "queue",
     )
 
-    yield _gauge(
+    yield gauge(
         "unserved_targets",
         "Targets of queues that no running worker serves.",
         overview.unserved,
@@ -211,121 +207,14 @@ def _shortage(load: Load) -> float:
 
 def _leader(overview: Overview) -> Iterator[Metric]:
     leader = overview.leader
-    yield _gauge("leader_present", "1 when a leader schedules.", int(leader is not None))
+    yield gauge("leader_present", "1 when a leader schedules.", int(leader is not None))
 
     epochs = {leader.name: leader.epoch} if leader else {}
-    yield _gauge("leader", "Epoch of the leader, by its name.", epochs, "name")
+    yield gauge("leader", "Epoch of the leader, by its name.", epochs, "name")
     if leader:
-        yield _gauge("leader_epoch", "Epoch of the leader.", leader.epoch)
-        yield _counter("leader_changes", "Leaders since the board was made.", leader.epoch)
+        yield gauge("leader_epoch", "Epoch of the leader.", leader.epoch)
+        yield counter("leader_changes", "Leaders since the board was made.", leader.epoch)
         since = leader.since_ms / 1000
-        yield _gauge("leader_since_timestamp_seconds", "When the leader took over.", since)
+        yield gauge("leader_since_timestamp_seconds", "When the leader took over.", since)
 
-    yield _gauge("standbys", "Schedulers that wait for the lock.", overview.standbys)
-
-
-def _workers(overview: Overview) -> Iterator[Metric]:
-    running = running_workers.count(overview)
-    states = {"running": running, "lost": len(overview.workers) - running}
-    yield _gauge("workers", "Worker processes, by state.", states, "state")
-
-    labels = overview.labels
-    workers = {labels[worker.key]: worker for worker in overview.workers}
-    yield from _worker_times(workers)
-    yield from _worker_loads(workers)
-    yield from _worker_spools(workers)
-    yield from _worker_secrets(workers)
-
-
-def _worker_times(workers: Mapping[str, Worker]) -> Iterator[Metric]:
-    seen = {name: worker.seen_ms / 1000 for name, worker in workers.items()}
-    yield _gauge(
-        "worker_seen_timestamp_seconds",
-        "When a worker last sent a heartbeat.",
-        seen,
-        "worker",
-    )
-
-    started = {name: worker.started_ms / 1000 for name, worker in workers.items()}
-    yield _gauge("worker_start_timestamp_seconds", "When a worker started.", started, "worker")
-
-    polled = {name: worker.polled_ms / 1000 for name, worker in workers.items()}
-    yield _gauge(
-        "worker_polled_timestamp_seconds",
-        "Heartbeat after the last poll of a worker.",
-        polled,
-        "worker",
-    )
-
-
-def _worker_loads(workers: Mapping[str, Worker]) -> Iterator[Metric]:
-    polls = {name: worker.polls for name, worker in workers.items()}
-    yield _counter("worker_polls", "Polls since a worker started.", polls, "worker")
-
-    in_flight = {name: worker.in_flight for name, worker in workers.items()}
-    yield _gauge("worker_in_flight", "Batches that a worker polls now.", in_flight, "worker")
-
-    slots = {name: worker.slots for name, worker in workers.items()}
-    yield _gauge("worker_slots", "Batches that a worker can poll at a time.", slots, "worker")
-
-    memory = {name: worker.rss_bytes for name, worker in workers.items()}
-    yield _gauge("worker_memory_bytes", "Resident memory of a worker.", memory, "worker")
-
-
-def _worker_spools(workers: Mapping[str, Worker]) -> Iterator[Metric]:
-    waiting = {name: worker.spool_waiting for name, worker in workers.items()}
-    yield _gauge(
-        "worker_spooled_polls",
-        "Polls with rows that wait on a worker's disk.",
-        waiting,
-        "worker",
-    )
-
-    dropped = {name: worker.spool_dropped for name, worker in workers.items()}
-    yield _counter(
-        "worker_spool_dropped",
-        "Polls with rows that a worker dropped.",
-        dropped,
-        "worker",
-    )
-
-
-def _worker_secrets(workers: Mapping[str, Worker]) -> Iterator[Metric]:
-    hits = {name: worker.secret_hits for name, worker in workers.items()}
-    yield _counter(
-        "worker_secret_hits",
-        "Credentials that a batch needed and a worker knew.",
-        hits,
-        "worker",
-    )
-
-    misses = {name: worker.secret_misses for name, worker in workers.items()}
-    yield _counter(
-        "worker_secret_misses",
-        "Credentials that a worker had to read before it polled a batch.",
-        misses,
-        "worker",
-    )
-
-
-def _gauge(name: str, text: str, values: Values, label: str = "") -> Metric:
-    """The gauge `poller_NAME` with its help text."""
-    labels = [label] if label else []
-    family = GaugeMetricFamily(f"poller_{name}", text, labels=labels)
-    return _filled(family, values)
-
-
-def _counter(name: str, text: str, values: Values, label: str = "") -> Metric:
-    """The counter `poller_NAME_total` with its help text."""
-    labels = [label] if label else []
-    family = CounterMetricFamily(f"poller_{name}", text, labels=labels)
-    return _filled(family, values)
-
-
-def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> Metric:
-    if isinstance(values, Mapping):
-        for label, value in values.items():
-            family.add_metric([label], value)
-    else:
-        family.add_metric([], values)
-    return family
+    yield gauge("standbys", "Schedulers that wait for the lock.", overview.standbys)

@@ -252,9 +252,12 @@ def counters(
 
 
 def refusals(queue: str, results: Iterable[str]) -> dict[str, int]:
-    """Return what refused runs add to the counters."""
+    """Return what refused runs add to the counters. A batch without a run of its own has no
+    queue, and its collector is not known.
+    """
     counts = Counter(results)
     collector, _ = queue_routing.parse(queue)
+    collector = collector or "unknown"
     return {**counts, **_marked(poll_totals.of_outcomes(collector, counts))}
 
 
