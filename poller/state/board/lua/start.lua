@@ -1,7 +1,7 @@
 -- start: a worker is about to poll; confirm that each run is still in flight under its token and not started yet.
 --
 -- KEYS[1] prefix            reads  run, spec, status, due:<queue>      writes  run, inflight, edited, opened, released
--- ARGV    now in ms ('' = server clock), claim token, attempt (0 = first), call (random: makes a repeated call harmless),
+-- ARGV    now in ms ('' = server clock), claim token, attempt (0 = first), call (worker~nonce: makes a repeated call harmless),
 --         lease margin in ms, then target ids
 -- Returns {now, targets of the first one's queue that are overdue by more than two seconds,
 --          the runs, the specs and the statuses, each in the order of the ids,
