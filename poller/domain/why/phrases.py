@@ -76,6 +76,15 @@ def next_poll(facts: TargetFacts, what: str = "poll") -> str:
     return f"next {what} {span(-ahead_ms)} overdue"
 
 
+def overdue_by(facts: TargetFacts) -> str:
+    """`overdue by 3 m`; empty for a target that is not overdue."""
+    board = facts.board
+    if board is None or board.place not in ("due", "urgent") or not board.at_ms:
+        return ""
+    late_ms = facts.now_ms - board.at_ms
+    return f"overdue by {span(late_ms)}" if late_ms >= 1000 else ""
+
+
 def last_polls(facts: TargetFacts) -> str:
     """`the last 4 polls timed out`, `the last poll failed: connection refused`"""
     number = max(1, facts.status.failures)
