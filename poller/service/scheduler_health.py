@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from poller import errors
 from poller.db.bounded_reads import BoundedReads
 from poller.db.inventory import explained_rows
-from poller.db.record import dead_letter_rows, run_pages
+from poller.db.record import dead_letter_rows, runs_of_plans
 from poller.db.record.dead_letter_rows import Named
 from poller.domain.failures.circuit_breaker import BreakerState
 from poller.domain.inventory.key_position import Position
@@ -156,14 +156,15 @@ def _healths(
     now_ms = services.board.now_ms()
     placed = Breakers(services.board).show(list(rows), now_ms)
     letters = dead_letter_rows.of_targets(services.engine, ids) if with_history else {}
-    runs = run_pages.newest_of_each(services.engine, ids, 1) if with_history else {}
+    plans = {each.id: each.status.run_ms for each in placed.values() if each.status.run_ms}
+    runs = runs_of_plans.find(services.engine, plans) if with_history else {}
 
     found = []
     for target_id in dict.fromkeys(ids):
         if target_id in rows:
             health = _health(rows[target_id], placed.get(target_id), now_ms)
-            run = next(iter(runs.get(target_id, ())), None)
-            found.append(replace(health, letter=letters.get(target_id), run=run))
+            run, letter = runs.get(target_id), letters.get(target_id)
+            found.append(replace(health, letter=letter, run=run))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
+from poller import errors
 from poller.bootstrap import Services
 from poller.db.inventory import devices, imports, inventory_feed
 from poller.db.record import dead_letter_rows, run_ledger
@@ -15,10 +16,12 @@ from poller.domain.access.scopes import Scope
 from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.dead_letter import Letter, Reason
 from poller.domain.failures.outcome import Result
+from poller.domain.inventory import target_filter
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import State
 from poller.domain.record.run import Run
 from poller.domain.record.target_status import Status
+from poller.presentation.targets import scheduler_health_json
 from poller.presentation.targets.health_types import HealthDocument
 from poller.service import scheduler_health
 from poller.state.board.breakers import Breakers
@@ -259,12 +262,12 @@ def test_without_sql_the_picture_of_the_board_remains(
     fleet: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The counts stay, the error of SQL is named, and there are no instances."""
-    fleet.engine.dispose()
-    database = fleet.engine.url.database
-    assert database is not None
     with monkeypatch.context() as patched:
         patched.setattr("poller.db.engine.check_file", _refuse)
-        found = read(fleet)
+        overall = scheduler_health.overall(fleet)
+        page = scheduler_health.instances(fleet, target_filter.ANY, None, 50)
+    document = scheduler_health_json.document(overall, page)
+    found = document.model_dump(by_alias=True)
     assert found["board"]["targets"] == 4
     assert "no such file" in found["stores"]["sql"]
     assert "no such file" in found["instances_error"]
@@ -273,6 +276,4 @@ def test_without_sql_the_picture_of_the_board_remains(
 
 
 def _refuse(_engine: object) -> None:
-    from poller import errors
-
     raise errors.StoreUnavailable("no such file")

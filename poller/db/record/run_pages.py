@@ -104,7 +104,7 @@ def newest_of_each(engine: Engine, target_ids: Sequence[int], limit: int) -> dic
         for chunk in batched(target_ids, _TARGET_BRANCHES):
             parts = [_newest_of_target(target_id, limit) for target_id in chunk]
             for row in conn.execute(sa.union_all(*parts)):
-                run = _run(row)
+                run = run_of(row)
                 found[run.target_id].append(run)
 
     for runs_of_target in found.values():
@@ -165,10 +165,10 @@ def _names(conn: Connection, ids: Collection[int]) -> dict[int, tuple[str, str]]
 
 def _named(row: Any, names: dict[int, tuple[str, str]]) -> NamedRun:
     device, target = names.get(row.target_id, ("", ""))
-    return NamedRun(_run(row), device, target)
+    return NamedRun(run_of(row), device, target)
 
 
-def _run(row: Any) -> Run:
+def run_of(row: Any) -> Run:
     fields = {name: row._mapping[name] for name in Run._fields}
     fields["outcome"] = Result(fields["outcome"])
     return Run(**fields)

@@ -58,9 +58,18 @@ def states(condition: Condition, *, is_enabled: bool, is_opened: bool) -> set[Ta
     return found
 
 
+def has_state(
+    wanted: TargetFilter, condition: Condition, *, is_enabled: bool = True, is_opened: bool = False
+) -> bool:
+    """Whether a target has one of the states of a filter."""
+    if not wanted.states:
+        return True
+    found = states(condition, is_enabled=is_enabled, is_opened=is_opened)
+    return not found.isdisjoint(wanted.states)
+
+
 def fits(wanted: TargetFilter, condition: Condition, *, is_enabled: bool, is_opened: bool) -> bool:
     """Whether a target has one of the states and one of the error codes of a filter."""
     if wanted.codes and condition.code not in wanted.codes:
         return False
-    found = states(condition, is_enabled=is_enabled, is_opened=is_opened)
-    return not wanted.states or not found.isdisjoint(wanted.states)
+    return has_state(wanted, condition, is_enabled=is_enabled, is_opened=is_opened)

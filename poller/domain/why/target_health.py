@@ -26,7 +26,7 @@ class TargetHealth:
     next_ms: int = 0  # next poll, or slow retry
     opening: HandOpening | None = None
     letter: Letter | None = None  # as SQL has it
-    run: Run | None = None  # the last one that SQL has
+    run: Run | None = None  # of the last plan, if SQL has it
 
     @property
     def breaker_state(self) -> BreakerState:

@@ -80,8 +80,7 @@ def instant(ms: int) -> str | None:
 def _poll_status(health: TargetHealth) -> InstancePollStatus:
     status, run = health.status, health.run
     is_failing = status.state is State.FAILING
-    is_stored = run is not None and run.plan_ms == status.run_ms
-    outcome = run.outcome if run and is_stored else _OUTCOMES.get(status.state)
+    outcome = run.outcome if run else _OUTCOMES.get(status.state)
     return InstancePollStatus(
         last_success=instant(status.ok_ms),
         last_poll=instant(status.finished_ms),

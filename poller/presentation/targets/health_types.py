@@ -208,7 +208,7 @@ class InstancePollStatus(BaseModel):
     last_success: str | None
     last_poll: str | None
     last_outcome: str = Field(description="ok, partial, failed or refused; empty before a poll.")
-    duration_seconds: float | None = Field(description="Of the last run that is stored.")
+    duration_seconds: float | None = Field(description="Null until the run is in the ledger.")
     last_error: InstanceError | None
     consecutive_failures: int
     first_failure: str | None = Field(description="Of the failures in a row.")

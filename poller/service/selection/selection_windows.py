@@ -24,7 +24,7 @@ from poller.service.selection.state_check import StateCheck
 if TYPE_CHECKING:
     from poller.bootstrap import Services
 
-#: Devices of a site that are looked at before candidates of the whole fleet are listed.
+#: Devices that are looked at, where that pays, before candidates of the whole fleet are listed.
 FIRST_WALK = 2_000
 _LARGEST_WINDOW = 5_000
 _GROWTH = 4
@@ -69,8 +69,7 @@ class Selection:
 
     def windows(self, after: Position | None, size: int) -> Iterator[TargetWindow]:
         """Yield windows of targets that match. The first has the size of a page."""
-        is_small = bool(self._wanted.sites) and not page_candidates.are_names(self._wanted)
-        first_walk = FIRST_WALK if is_small else 0
+        first_walk, size = self._first_walk(size)
         position, is_last, walked = after, False, 0
         while not is_last:
             candidates = None if walked < first_walk else self._candidates
@@ -82,6 +81,20 @@ class Selection:
             yield window
             position, is_last = window.end, window.end is None
             size = min(size * _GROWTH, _LARGEST_WINDOW)
+
+    def _first_walk(self, size: int) -> tuple[int, int]:
+        """Return the number of devices to look at before candidates are listed, and the size of the
+        first window.
+
+        A site is small, and if one target in ten fails, a page of failing ones is near: both cost
+        less than a list of all candidates.
+        """
+        if page_candidates.are_names(self._wanted):
+            return 0, size
+        share = self._check.share() if self._check else 0.0
+        if 2 * size <= share * FIRST_WALK:
+            return FIRST_WALK, min(round(1.3 * size / share), FIRST_WALK)
+        return (FIRST_WALK if self._wanted.sites else 0), size
 
     def device_windows(self, after: Position | None, size: int) -> Iterator[SelectedWindow]:
         """Yield windows of devices that match."""

@@ -32,6 +32,21 @@ class StateCheck:
         """Whether `candidate_ids` listed all targets that match."""
         return self._fitting is not None
 
+    def share(self) -> float:
+        """Return the share of the targets on the board that have one of the states; 0 with codes,
+        which are not counted. Openings by hand are left out of account.
+        """
+        if self._wanted.codes:
+            return 0.0
+        counts = self._unwell.counts()
+        total = sum(counts.values())
+        matching = sum(
+            number
+            for condition, number in counts.items()
+            if target_condition.has_state(self._wanted, condition)
+        )
+        return matching / total if total > 0 else 0.0
+
     def candidate_ids(self, most: int) -> Sequence[int] | None:
         """Return all enabled targets of the board that match; None if they are too many to be
         listed, or cannot be listed.

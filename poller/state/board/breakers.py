@@ -160,18 +160,31 @@ class Breakers:
             return
 
         members = [str(target_id) for target_id in specs]
+        by_queue: dict[str, list[str]] = {}
+        for target_id, spec in specs.items():
+            by_queue.setdefault(spec.queue, []).append(str(target_id))
+
         pipe = self._redis.pipeline(transaction=False)
         pipe.hmget(keys.status, members)
         pipe.hmget(keys.opened, members)
-        for target_id, spec in specs.items():
-            due, urgent = keys.due(spec.queue), keys.urgent(spec.queue)
-            for place in (due, urgent, keys.parked, keys.held, keys.inflight):  # as in _PLACES
-                pipe.zscore(place, str(target_id))
+        for place in (keys.parked, keys.held, keys.inflight):
+            pipe.zmscore(place, members)
+        for queue, waiting_here in by_queue.items():
+            pipe.zmscore(keys.due(queue), waiting_here)
+            pipe.zmscore(keys.urgent(queue), waiting_here)
 
         with store_errors(self._redis):
-            texts, openings, *scores = pipe.execute()
+            texts, openings, parked, held, in_flight, *waiting = pipe.execute()
 
-        rows = zip(specs.items(), texts, openings, batched(scores, len(_PLACES)), strict=True)
+        due_and_urgent: dict[str, tuple[float | None, float | None]] = {}
+        queues = zip(by_queue.values(), batched(waiting, 2), strict=True)
+        for waiting_here, (due, urgent) in queues:
+            due_and_urgent.update(zip(waiting_here, zip(due, urgent, strict=True), strict=True))
+        scores = [
+            (*due_and_urgent[member], *others)  # as in _PLACES
+            for member, *others in zip(members, parked, held, in_flight, strict=True)
+        ]
+        rows = zip(specs.items(), texts, openings, scores, strict=True)
         for (target_id, spec), text, opening, target_scores in rows:
             place, next_ms = _place(target_scores)
             yield BoardTarget(
