@@ -169,6 +169,7 @@ def _named(row: Any, names: dict[int, tuple[str, str]]) -> NamedRun:
 
 
 def run_of(row: Any) -> Run:
+    """Return the run of a row of the table."""
     fields = {name: row._mapping[name] for name in Run._fields}
     fields["outcome"] = Result(fields["outcome"])
     return Run(**fields)
