@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from poller import poll_secrets
+from poller.domain.access import masked_fields
+from poller.domain.access.masked_fields import MASK as MASK
+from poller.domain.access.masked_fields import mask as mask
+from poller.domain.access.masked_fields import redact_url as redact_url
 
-MASK = "********"
 #: Shorter secrets are masked only while their own poll runs (poll_secrets.py): masking every "a"
 #: would hide the whole log.
 SHORTEST = 6
-
-_PASSWORD_IN_URL = re.compile(
-    r"(?P<head>[A-Za-z][A-Za-z0-9+.-]*://[^\s:/?#@]*:)(?P<password>[^\s/?#]*)(?=@)"
-)
-_PARAMETER = re.compile(
-    r"(?i)(?P<head>[?&](?:password|passwd|secret|token|api_?key|community|sslpassword)=)[^&#\s]*"
-)
-_SECRET_NAME = re.compile(
-    r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope|cookie"
-)
-#: API tokens and sessions (token_values.py): nobody has to remember them to mask them.
-_TOKEN_VALUE = re.compile(r"poller_[A-Za-z0-9_-]{43}")
-
-
-def mask(value: str) -> str:
-    """Asterisks for any text, whatever its length; "" for an empty one."""
-    return MASK if value else ""
-
-
-def redact_url(url: str) -> str:
-    """The URL without its password; user, host and path stay readable."""
-    without_password = _PASSWORD_IN_URL.sub(rf"\g<head>{MASK}", url)
-    return _PARAMETER.sub(rf"\g<head>{MASK}", without_password)
 
 
 class Redactor:
@@ -68,7 +47,7 @@ class Redactor:
         """A text without remembered secrets, those of the poll at hand, and passwords in URLs."""
         text = poll_secrets.mask_at_hand(self._masked(text), MASK)
         if "poller_" in text:
-            text = _TOKEN_VALUE.sub(MASK, text)
+            text = masked_fields.TOKEN_VALUE.sub(MASK, text)
         return redact_url(text) if "://" in text else text
 
     def _masked(self, text: str) -> str:
@@ -99,7 +78,7 @@ class Redactor:
         """A log record with fields of secret names masked and all texts redacted, at any depth."""
         redacted = {}
         for name, value in record.items():
-            if _SECRET_NAME.search(str(name)):
+            if masked_fields.is_secret_name(str(name)):
                 redacted[name] = mask(str(value))
             else:
                 redacted[name] = self.value(value)

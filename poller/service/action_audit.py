@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
+from poller.domain.access import audit_entry
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
 from poller.observability import logs
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from poller.bootstrap import Services
 
 log = logs.get(__name__)
-
-#: Names of changed things that one row has; the number of all is in `count`.
-MOST_NAMES = 1_000
-#: Characters of these names together, so that the row keeps them.
-_MOST_CHARACTERS = 12_000
 
 
 def record(services: Services, actor: Actor, entry: AuditEntry) -> str:
@@ -48,11 +44,5 @@ def record(services: Services, actor: Actor, entry: AuditEntry) -> str:
 def bulk_entry(action: str, subject: str, names: Iterable[str], **after: Any) -> AuditEntry:
     """Return the entry of an action on many: the subject selected them; some of their names."""
     every = list(names)
-    kept: list[str] = []
-    room = _MOST_CHARACTERS
-    for name in every[:MOST_NAMES]:
-        room -= len(name) + 4  # the quotes, the comma and the blank of JSON
-        if room < 0:
-            break
-        kept.append(name)
+    kept = audit_entry.bounded_names(every)
     return AuditEntry(action, subject, after={**after, "names": kept}, count=len(every))

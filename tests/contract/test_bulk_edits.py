@@ -21,6 +21,7 @@ from poller.db.inventory import (
 from poller.db.inventory.inventory_feed import Author
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.tag_change import TagChange
 
 SNMP = TargetDraft(collector="snmp", interval_ms=60_000, timeout_ms=5_000)
 PING = TargetDraft(collector="ping", interval_ms=10_000, timeout_ms=1_000)
@@ -92,12 +93,10 @@ def test_devices_are_changed_together_under_one_version(fleet: Engine) -> None:
     found = filter_conditions.matching_devices(fleet, target_filter.parse("site:ams"))
     woken: list[int] = []
 
-    def new_tags(tags: Any) -> list[str]:
-        return sorted({*tags, "new"} - {"core"})
-
+    tags = TagChange(add=("new",), remove=("core",))
     draft = DeviceDraft("", site="fra", enabled=False)
     count = bulk_edits.edit_devices(
-        fleet, [d.id for d in found], draft, new_tags, author=Author(notify=woken.append)
+        fleet, [d.id for d in found], draft, tags, author=Author(notify=woken.append)
     )
     assert (count, woken) == (4, [before + 1])
     moved = {d.name: d for d in devices.listing(fleet) if d.site == "fra"}

@@ -13,7 +13,6 @@ from poller.cli.output import render
 from poller.domain.inventory import duration
 from poller.domain.scheduling import interval
 from poller.domain.scheduling.interval import Decision, Policy
-from poller.domain.scheduling.schedule import Defaults
 from poller.settings import policies
 
 if TYPE_CHECKING:
@@ -58,23 +57,6 @@ class ScheduleOptions:
             "staleness": self.staleness,
             "timeout": self.timeout,
         }
-
-
-def defaults_of(collector: str | None) -> Defaults:
-    """The schedule of a target of this collector where no option is given.
-
-    Raises InvalidInput if the collector declares an unknown staleness source.
-    """
-    services = bootstrap.services()
-    declared = services.registry.schedule(collector or "")
-    if declared.staleness is not None:
-        services.staleness.check(declared.staleness)
-    return Defaults(declared, policies.adaptive_interval(services.settings))
-
-
-def check_staleness(name: str) -> str:
-    """The name of a known staleness source. Raises InvalidInput."""
-    return bootstrap.services().staleness.check(name)
 
 
 def described(targets: Sequence[Target]) -> list[dict[str, Any]]:

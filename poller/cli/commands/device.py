@@ -11,25 +11,25 @@ import typer
 from poller import bootstrap, errors
 from poller.cli.actions import bulk_change
 from poller.cli.actions.bulk_change import BulkOptions
-from poller.cli.arguments import completion, filter_options, schedule_options
+from poller.cli.arguments import completion, filter_options, key_values, schedule_options
 from poller.cli.arguments.filter_options import FilterOptions, Where
 from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
 from poller.cli.arguments.tag_options import TagOptions
 from poller.cli.arguments.target_arguments import device_argument
 from poller.cli.commands import device_files, device_stats
-from poller.cli.inventory import inventory_database, new_sites, target_draft
+from poller.cli.inventory import inventory_database, site_notes, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json, Limit
-from poller.domain.inventory import draft
+from poller.domain.inventory import target_filter
 from poller.presentation import formatting
+from poller.service import command_actor
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
-
     from poller.bootstrap import Services
-    from poller.db.inventory.filter_conditions import SelectedDevice
+    from poller.domain.inventory.tag_change import TagChange
+    from poller.service.inventory.bulk_plan import BulkPlan
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export devices.")
 
@@ -82,7 +82,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a device and its first target."""
-    from poller.db.inventory import devices
+    from poller.service.inventory import device_actions
 
     fields = {
         "name": name,
@@ -92,29 +92,28 @@ def add(
         "tags": tag,
         "requires": require,
     }
-    device = _draft(fields)
     services = bootstrap.services()
-    engine = inventory_database.database(services, create=True)
+    inventory_database.database(services, create=True)
     if collector is None:
         collector = services.settings.default_collector
 
-    if not collector:
-        _refuse_target_options({**schedule.fields(), "option": option})
-        targets = []
+    targets = []
+    options = key_values.pairs(option or ())
+    if collector:
+        targets = [{"collector": collector, **schedule.fields(), "options": options}]
     else:
-        target_fields = {"collector": collector, **schedule.fields()}
-        targets = [target_draft.checked(engine, target_fields, option, [credential])]
+        _refuse_target_options({**schedule.fields(), "option": option})
 
-    created_sites = new_sites.missing(engine, [device.site])
-    added = devices.add(engine, device, targets, inventory_database.author())
-
+    done = device_actions.add(services, inventory_database.author(), fields, targets)
+    added = done.device
     text = f"added device {name} ({added.address})"
     if collector:
         text += f", polled with {collector}"
 
     then = "" if targets else f"poller target add {name} --collector snmp"
+    render.notes(done.notes)
     render.changed(text, "poller.device/1", asdict(added), as_json, then)
-    new_sites.print_notes(created_sites)
+    site_notes.print_notes(done.new_sites)
 
 
 def _refuse_target_options(fields: dict[str, Any]) -> None:
@@ -127,13 +126,6 @@ def _refuse_target_options(fields: dict[str, Any]) -> None:
         )
 
 
-def _draft(fields: dict[str, Any]) -> draft.DeviceDraft:
-    """The checked fields of a device. Raises InvalidInput for the first problem."""
-    device, problems = draft.device(fields)
-    draft.raise_first(problems)
-    return device
-
-
 @app.command("list")
 @expand_options
 def list_(
@@ -143,34 +135,34 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List devices by name."""
-    from poller.db.inventory import devices
+    from poller.service.inventory import device_actions
 
     services = bootstrap.services()
-    engine = inventory_database.database(services)
-    ids = _selected_ids(services, selection)
-    found = devices.listing(engine, ids=ids, limit=limit + 1, after=after)
-    shown = found[:limit]
-    last = shown[-1].name if len(found) > limit else None
-    items = [asdict(device) for device in shown]
-    render.listing("poller.device.list/1", items, _COLUMNS, as_json, next=last)
+    inventory_database.database(services)
+    wanted = target_filter.ANY if selection.is_empty else selection.parse()
+    found = device_actions.page(
+        services, command_actor.of_command(), wanted, limit, after, fill=True
+    )
+    items = [asdict(device) for device in found.devices]
+    render.listing("poller.device.list/1", items, _COLUMNS, as_json, next=found.last)
 
     if as_json:
         return
-    if last:
-        total = devices.count(engine) if ids is None else len(ids)
-        render.note(f"{total:,} devices in all; more with --after {last} or --limit {total}")
-    elif not found:
-        render.note(_nothing(ids is not None, after))
+    if found.last:
+        total = _total(services, selection)
+        render.note(f"{total:,} devices in all; more with --after {found.last} or --limit {total}")
+    elif not items:
+        render.note(_nothing(not selection.is_empty, after))
 
 
-def _selected_ids(services: Services, selection: FilterOptions) -> list[int] | None:
-    """The ids of the devices that match, or None for all."""
+def _total(services: Services, selection: FilterOptions) -> int:
+    """The number of devices that match, on all pages."""
+    from poller.db.inventory import devices
     from poller.service import target_selection
 
     if selection.is_empty:
-        return None
-    found = target_selection.select_devices(services, selection.parse())
-    return [device.id for device in found]
+        return devices.count(services.engine)
+    return len(target_selection.select_devices(services, selection.parse()))
 
 
 def _nothing(is_filtered: bool, after: str) -> str:
@@ -185,12 +177,13 @@ def _nothing(is_filtered: bool, after: str) -> str:
 def show(name: Name, as_json: Json = False) -> None:
     """Show a device and its targets: their states, why, and their next polls."""
     from poller.cli.commands.target import COLUMNS
-    from poller.db.inventory import devices, targets
+    from poller.service.inventory import device_actions
 
     services = bootstrap.services()
-    engine = inventory_database.database(services)
-    device = asdict(devices.show(engine, name))
-    its_targets = schedule_options.described(targets.of_device(engine, name))
+    inventory_database.database(services)
+    found, of_device = device_actions.show(services, command_actor.of_command(), name)
+    device = asdict(found)
+    its_targets = schedule_options.described(of_device)
     summaries = _summaries(services, name)
     for target in its_targets:
         target.update(summaries.get(target["id"], {}))
@@ -257,43 +250,44 @@ def edit(
         "requires": [] if no_requires else require,
         "enabled": enabled,
     }
-    if all(value is None for value in changes.values()) and not tags.changes:
-        raise errors.InvalidInput("nothing to change", hint="poller device edit --help")
-
     if name is None:
-        _edit_many(where, changes, tags, bulk, as_json)
+        _edit_many(where, changes, tags.change(), bulk, as_json)
     else:
-        _edit_one(name, changes, tags, bulk, as_json)
+        _edit_one(name, changes, tags.change(), bulk, as_json)
 
 
 def _edit_one(
-    name: str, changes: dict[str, Any], tags: TagOptions, bulk: BulkOptions, as_json: bool
+    name: str,
+    changes: dict[str, Any],
+    tags: TagChange | None,
+    bulk: BulkOptions,
+    as_json: bool,
 ) -> None:
-    from poller.db.inventory import devices
+    from poller.service.inventory import device_actions
 
-    engine = inventory_database.database()
-    if tags.changes:
-        changes["tags"] = tags.applied_to(devices.show(engine, name).tags)
-
-    device = _draft({**changes, "name": changes["name"] or name})
-    _refuse_unknown_credential(engine, device.credential)
-    created_sites = new_sites.missing(engine, [device.site])
+    services = bootstrap.services()
+    inventory_database.database(services)
+    author = inventory_database.author()
     if bulk.dry_run:
-        devices.show(engine, name)  # raises NotFound
+        _, created = device_actions.check_edit(services, author, name, changes, tags)
         bulk_change.agreed("change 1 device", [name], bulk, as_json)
-        new_sites.print_notes(created_sites, dry_run=True)
+        site_notes.print_notes(created, dry_run=True)
         return
 
-    changed = devices.edit(engine, name, device, inventory_database.author())
-    text = f"changed device {changed.name}"
-    render.changed(text, "poller.device/1", asdict(changed), as_json)
-    new_sites.print_notes(created_sites)
+    done = device_actions.edit(services, author, name, changes, tags)
+    text = f"changed device {done.device.name}"
+    render.changed(text, "poller.device/1", asdict(done.device), as_json)
+    site_notes.print_notes(done.new_sites)
 
 
 def _edit_many(
-    where: str | None, changes: dict[str, Any], tags: TagOptions, bulk: BulkOptions, as_json: bool
+    where: str | None,
+    changes: dict[str, Any],
+    tags: TagChange | None,
+    bulk: BulkOptions,
+    as_json: bool,
 ) -> None:
-    from poller.db.inventory import bulk_edits
+    from poller.service.inventory import device_bulk
 
     given = [option for option, key in _ONE_ONLY.items() if changes[key] is not None]
     if given:
@@ -302,32 +296,19 @@ def _edit_many(
             hint="poller device edit NAME " + given[0],
         )
 
-    device, problems = draft.device_changes(changes)
-    draft.raise_first(problems)
     services = bootstrap.services()
-    engine = inventory_database.database(services)
-    found = filter_options.matching_devices(services, filter_options.parse_where(where))
-    _refuse_unknown_credential(engine, device.credential)
-    created_sites = new_sites.missing(engine, [device.site])
-    action = f"change {formatting.counted(len(found), 'device')}"
-    if not bulk_change.agreed(action, [each.name for each in found], bulk, as_json):
-        new_sites.print_notes(created_sites, dry_run=True)
+    inventory_database.database(services)
+    wanted = filter_options.parse_where(where)
+    plan = device_bulk.plan_edit(services, inventory_database.author(), wanted, changes, tags)
+    action = f"change {formatting.counted(len(plan.names), 'device')}"
+    if not bulk_change.agreed(action, plan.names, bulk, as_json):
+        site_notes.print_notes(plan.new_sites, dry_run=True)
         return
 
-    ids = [each.id for each in found]
-    new_tags = tags.applied_to if tags.changes else None
-    count = bulk_edits.edit_devices(engine, ids, device, new_tags, inventory_database.author())
+    count = plan.carry_out().changed
     text = f"changed {formatting.counted(count, 'device')}"
     render.changed(text, "poller.device.edit/1", {"changed": count}, as_json)
-    new_sites.print_notes(created_sites)
-
-
-def _refuse_unknown_credential(engine: Engine, name: str | None) -> None:
-    """Raise NotFound before the question, and in a dry run."""
-    from poller.db.inventory import credential_rows
-
-    if name:
-        credential_rows.kind(engine, name)
+    site_notes.print_notes(plan.new_sites)
 
 
 @app.command("rm")
@@ -347,39 +328,33 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove devices with their targets: by name, or all that match a filter."""
-    from poller.db.inventory import bulk_edits
-
     filter_options.refuse_both(names, not selection.is_empty, "poller device rm --help")
     services = bootstrap.services()
-    engine = inventory_database.database(services)
-    found = _devices_to_remove(services, names, selection)
-    count = len(found)
-    text = f"device {found[0].name}" if count == 1 else f"{count:,} devices"
+    inventory_database.database(services)
+    plan = _removal(services, names, selection)
+    count = len(plan.names)
+    text = f"device {plan.names[0]}" if count == 1 else f"{count:,} devices"
     whose = "its" if count == 1 else "their"
     action = f"remove {text} and all {whose} targets"
-    if not bulk_change.agreed(action, [each.name for each in found], bulk, as_json):
+    if not bulk_change.agreed(action, plan.names, bulk, as_json):
         return
 
-    ids = [each.id for each in found]
-    targets_removed = bulk_edits.remove_devices(engine, ids, inventory_database.author())
-    text = f"removed {text} and {formatting.counted(targets_removed, 'target')}"
-    body = {"removed": count, "targets_removed": targets_removed}
+    done = plan.carry_out()
+    text = f"removed {text} and {formatting.counted(done.targets_removed, 'target')}"
+    body = {"removed": count, "targets_removed": done.targets_removed}
     render.changed(text, "poller.device.rm/1", body, as_json)
 
 
-def _devices_to_remove(
-    services: Services, names: list[str] | None, selection: FilterOptions
-) -> list[SelectedDevice]:
-    """The named devices, or those that match. Raises NotFound."""
-    from poller.db import engine as sql
-    from poller.db.inventory import lookup
+def _removal(services: Services, names: list[str] | None, selection: FilterOptions) -> BulkPlan:
+    """The removal of the named devices, or of those that match. Raises NotFound."""
+    from poller.service.inventory import device_bulk
 
+    author = inventory_database.author()
     if not names:
-        return filter_options.matching_devices(services, selection.parse())
+        return device_bulk.plan_removal(services, author, selection.parse())
     if names == ["-"]:
         names = sys.stdin.read().split()
-    with sql.reading(services.engine) as conn:
-        return lookup.named_devices(conn, names)
+    return device_bulk.plan_removal_of(services, author, names)
 
 
 app.command("import")(device_files.import_)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from poller import bootstrap, errors
 from poller.cli.arguments import completion
-from poller.cli.inventory import inventory_database, new_sites
+from poller.cli.inventory import inventory_database, site_notes
 from poller.cli.output import render
 from poller.cli.output.render import Json
 from poller.presentation import formatting
+
+if TYPE_CHECKING:
+    from poller.service.inventory_forms.file_forms import Form
+    from poller.service.inventory_forms.inventory_rows import RawRow
 
 Format = Literal["csv", "json", "yaml"]
 
@@ -43,22 +48,32 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Add a whole file of devices and targets: all of it or, naming every bad line, nothing."""
-    from poller.cli.inventory import inventory_import
+    from poller.cli.inventory import inventory_files
+    from poller.cli.output import progress
+    from poller.service.inventory import inventory_import
 
     services = bootstrap.services()
-    engine = inventory_database.database(services, create=True)
-    if collector is None:
-        collector = services.settings.default_collector
-
-    done = inventory_import.import_file(
-        engine,
-        file,
-        form,
-        collector=collector,
+    inventory_database.database(services, create=True)
+    chosen: Form = form or inventory_files.form_of(file)
+    to_import = inventory_import.ImportFile(
+        content=inventory_files.content(file),
+        form=chosen,
+        name=inventory_files.display_name(file),
         update=update,
         dry_run=dry_run,
-        author=inventory_database.author(),
+        collector=collector,
     )
+
+    def track(rows: Sequence[RawRow]) -> Iterable[RawRow]:
+        return progress.track(rows, len(rows), "checking")
+
+    author = inventory_database.author()
+    try:
+        done = inventory_import.import_file(services, author, to_import, track)
+    except errors.BadFile as error:
+        command = f"poller device import {file}" + (" --update" if update else "")
+        error.hint = f"correct them, then: {command}"
+        raise
     counts = done.counts
     created = done.new_sites
 
@@ -79,7 +94,7 @@ def import_(
     message = f"would be done: {text}" if dry_run else text
     body = {**asdict(counts), "sites_added": len(created), "dry_run": dry_run}
     render.changed(message, "poller.device.import/1", body, as_json)
-    new_sites.print_notes([site for site in created if site.near], dry_run)
+    site_notes.print_notes([site for site in created if site.near], dry_run)
 
 
 def _counts(noun: str, added: int, changed: int, unchanged: int, update: bool) -> str:
@@ -109,8 +124,9 @@ def export(
     """Write all devices and targets in a form that import reads."""
     from poller.cli.inventory import inventory_files
     from poller.db.inventory import exports
+    from poller.service.inventory_forms import file_forms
 
-    chosen: str = form or "csv"
+    chosen: Form = form or "csv"
     if form is None and output is not None:
         chosen = inventory_files.form_of(output)
     if raw and chosen != "csv":
@@ -118,12 +134,12 @@ def export(
 
     devices = exports.every_device(inventory_database.database())
     if output is None:
-        inventory_files.write(sys.stdout, chosen, devices, raw)
+        file_forms.write(sys.stdout, chosen, devices, raw)
         return
 
     try:
         with output.open("w", newline="", encoding="utf-8") as file:
-            count = inventory_files.write(file, chosen, devices, raw)
+            count = file_forms.write(file, chosen, devices, raw)
     except OSError as error:
         raise errors.InvalidInput(
             f"--output: cannot write {output}", cause=error.strerror or ""

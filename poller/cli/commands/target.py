@@ -14,6 +14,7 @@ from poller.cli.actions.bulk_change import BulkOptions
 from poller.cli.arguments import (
     completion,
     filter_options,
+    key_values,
     schedule_options,
     target_arguments,
 )
@@ -26,16 +27,21 @@ from poller.cli.arguments.target_arguments import (
     device_only,
 )
 from poller.cli.commands import target_edit
-from poller.cli.commands.target_edit import Name, target_names
+from poller.cli.commands.target_edit import Name
 from poller.cli.inventory import inventory_database, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column
 from poller.cli.output.render import Json, Limit
-from poller.domain.inventory import duration
+from poller.domain.inventory import duration, key_position, target_filter
+from poller.domain.inventory.key_position import Position
 from poller.presentation import formatting
+from poller.service import command_actor
 
 if TYPE_CHECKING:
+    from poller.bootstrap import Services
     from poller.db.inventory.targets import Target
+    from poller.domain.inventory.target_filter import TargetFilter
+    from poller.service.inventory.target_actions import TargetPage
 
 app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
 
@@ -89,62 +95,55 @@ def add(
         "name": name,
         "requires": require,
         "credential": credential,
+        "options": key_values.pairs(option or ()),
         **schedule.fields(),
     }
     if device_name is None:
-        _add_many(where, fields, option, bulk, as_json)
+        _add_many(where, fields, bulk, as_json)
     else:
-        _add_one(device_name, fields, option, bulk, as_json)
+        _add_one(device_name, fields, bulk, as_json)
 
 
-def _add_one(
-    device_name: str,
-    fields: Mapping[str, Any],
-    option: list[str] | None,
-    bulk: BulkOptions,
-    as_json: bool,
-) -> None:
-    from poller.db.inventory import devices, targets
+def _add_one(device: str, fields: Mapping[str, Any], bulk: BulkOptions, as_json: bool) -> None:
+    from poller.service.inventory import target_actions
 
-    engine = inventory_database.database()
-    used = fields["credential"] or devices.show(engine, device_name).credential
-    target = target_draft.checked(engine, fields, option, [used])
+    services = bootstrap.services()
+    inventory_database.database(services)
+    author = inventory_database.author()
     if bulk.dry_run:
-        bulk_change.agreed("add a target to 1 device", [device_name], bulk, as_json)
+        _, notes = target_actions.check_add(services, author, device, fields)
+        render.notes(notes)
+        bulk_change.agreed("add a target to 1 device", [device], bulk, as_json)
         return
 
-    added = asdict(targets.add(engine, device_name, target, inventory_database.author()))
+    done = target_actions.add(services, author, device, fields)
+    added = asdict(done.target)
     interval = schedule_options.interval_text(added)
-    text = f"added target {device_name}/{added['name']}: {added['collector']} every {interval}"
+    text = f"added target {device}/{added['name']}: {added['collector']} every {interval}"
+    render.notes(done.notes)
     render.changed(text, "poller.target/1", added, as_json)
 
 
 def _add_many(
-    where: str | None,
-    fields: Mapping[str, Any],
-    option: list[str] | None,
-    bulk: BulkOptions,
-    as_json: bool,
+    where: str | None, fields: Mapping[str, Any], bulk: BulkOptions, as_json: bool
 ) -> None:
-    from poller.db.inventory import bulk_edits
+    from poller.service.inventory import device_bulk
 
     services = bootstrap.services()
-    engine = inventory_database.database(services)
-    found = filter_options.matching_devices(services, filter_options.parse_where(where))
-    ids = [each.id for each in found]
-    own = fields["credential"]
-    used = [own] if own else list(bulk_edits.credentials_of(engine, ids))
-    target = target_draft.checked(engine, fields, option, used)
-    action = f"add a target to {formatting.counted(len(found), 'device')}"
-    if not bulk_change.agreed(action, [each.name for each in found], bulk, as_json):
+    inventory_database.database(services)
+    wanted = filter_options.parse_where(where)
+    plan = device_bulk.plan_targets(services, inventory_database.author(), wanted, fields)
+    render.notes(plan.notes)
+    action = f"add a target to {formatting.counted(len(plan.names), 'device')}"
+    if not bulk_change.agreed(action, plan.names, bulk, as_json):
         return
 
-    added = bulk_edits.add_targets(engine, ids, target, inventory_database.author())
-    present = len(found) - added
-    text = f"added {formatting.counted(added, 'target')}"
+    done = plan.carry_out()
+    present = done.matched - done.changed
+    text = f"added {formatting.counted(done.changed, 'target')}"
     if present:
         text += f"; {formatting.counted(present, 'device')} had a target of that name already"
-    body = {"added": added, "present": present}
+    body = {"added": done.changed, "present": present}
     render.changed(text, "poller.target.add/1", body, as_json)
 
 
@@ -169,20 +168,22 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List targets by device and name."""
-    found = _listed(device_name, selection, limit + 1, _after(after))
-    shown = found[:limit]
-    last = f"{shown[-1].device}/{shown[-1].name}" if len(found) > limit else None
+    services = bootstrap.services()
+    inventory_database.database(services)
+    wanted = target_filter.ANY if selection.is_empty else selection.parse()
+    found = _listed(services, device_name, wanted, limit, _after(after))
+    last = found.last.text if found.last else None
     described = schedule_options.described if as_json else _items
-    items = described(shown)
+    items = described(found.targets)
     render.listing("poller.target.list/1", items, COLUMNS, as_json, next=last)
 
     if as_json:
         return
     if last:
         render.note(f"there are more: --after {last} or a higher --limit")
-    elif not shown and (device_name or after or not selection.is_empty):
+    elif not items and (device_name or after or not selection.is_empty):
         render.note("no target matches")
-    elif not shown:
+    elif not items:
         render.note("no targets yet: poller target add DEVICE --collector snmp")
 
 
@@ -191,31 +192,34 @@ def _items(targets: Sequence[Target]) -> list[dict[str, Any]]:
 
 
 def _listed(
-    device: str | None, selection: FilterOptions, limit: int, after: tuple[str, str] | None
-) -> list[Target]:
-    """The targets of a device or of all devices that match, after the given one."""
-    from poller.db.inventory import targets
+    services: Services,
+    device: str | None,
+    wanted: TargetFilter,
+    limit: int,
+    after: Position | None,
+) -> TargetPage:
+    """The targets of a device, or of all devices that match, after the given one."""
+    from poller.service.inventory import target_actions
 
-    services = bootstrap.services()
-    engine = inventory_database.database(services)
-    ids = selection.target_ids(services)
-    if device is not None:
-        named = {target.id for target in targets.of_device(engine, device)}
-        ids = named if ids is None else ids & named
+    actor = command_actor.of_command()
+    if device is None:
+        return target_actions.page(services, actor, wanted, limit, after, fill=True)
+    every = target_actions.of_device(services, actor, device, wanted)
+    rest = [each for each in every if after is None or (each.device, each.name) > after]
+    last = Position(device, rest[limit - 1].name) if len(rest) > limit else None
+    return target_actions.TargetPage(rest[:limit], last)
 
-    return targets.listing(engine, ids=ids, limit=limit, after=after)
 
-
-def _after(text: str) -> tuple[str, str] | None:
+def _after(text: str) -> Position | None:
     """The device and target of `--after`."""
     if not text:
         return None
 
-    device, slash, name = text.partition("/")
-    if not slash:
+    found = key_position.parse(text)
+    if found.target is None:
         raise errors.InvalidInput(f'--after takes DEVICE/TARGET, not "{text}"')
 
-    return device, name
+    return found
 
 
 app.command("edit")(target_edit.edit)
@@ -232,22 +236,22 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove a target, or all that match a filter."""
-    from poller.db.inventory import bulk_edits
+    from poller.service.inventory import target_bulk
 
     filter_options.refuse_both(device_name, not selection.is_empty, "poller target rm --help")
     services = bootstrap.services()
-    engine = inventory_database.database(services)
+    inventory_database.database(services)
+    author = inventory_database.author()
     if device_name is None:
-        found = filter_options.matching_targets(services, selection.parse())
-        ids, names = [each.id for each in found], target_names(found)
+        plan = target_bulk.plan_removal(services, author, selection.parse())
     else:
         device, target = target_arguments.one_target(device_name, name)
-        [target_id] = target_arguments.targets(engine, [f"{device}/{target}"])
-        ids, names = [target_id], [f"{device}/{target}"]
+        plan = target_bulk.plan_removal_of(services, author, device, target)
 
-    text = f"target {names[0]}" if len(ids) == 1 else f"{len(ids):,} targets"
-    if not bulk_change.agreed(f"remove {text}", names, bulk, as_json):
+    count = len(plan.names)
+    text = f"target {plan.names[0]}" if count == 1 else f"{count:,} targets"
+    if not bulk_change.agreed(f"remove {text}", plan.names, bulk, as_json):
         return
 
-    removed = bulk_edits.remove_targets(engine, ids, inventory_database.author())
+    removed = plan.carry_out().changed
     render.changed(f"removed {text}", "poller.target.rm/1", {"removed": removed}, as_json)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from poller.cli.direct.discovery import AddressResult, Suggested
-from poller.cli.inventory import csv_form
+from poller.service.inventory_forms import csv_form
 
 _TARGET_COLUMNS = ("name", "collector", "options", "credential")
 

@@ -1,21 +1,17 @@
-"""The database of the inventory commands: revision, author of changes, and option checks."""
+"""The database of the inventory commands: its revision, and the author of changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from poller import bootstrap, errors
+from poller import bootstrap
 from poller.cli.output import render
-from poller.domain.inventory import draft
 from poller.service import command_actor
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.bootstrap import Services
-    from poller.collectors.api import Options
-    from poller.collectors.registry import Registry
     from poller.db.inventory.inventory_feed import Author
 
 
@@ -64,38 +60,3 @@ def _note_not_woken() -> None:
         "note: the scheduler was not notified (Redis is not reachable); "
         "it will read the change when it runs"
     )
-
-
-def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Options in their stored form, checked by the collector.
-
-    Raises InvalidInput, naming the option.
-    """
-    options_model(registry, collector)
-    checked = registry.checked_options(collector, raw)
-    return checked.model_dump(mode="json", exclude_unset=True)
-
-
-def options_model(registry: Registry, collector: str) -> type[Options]:
-    """The collector's options model. Raises UnknownCollector."""
-    try:
-        return registry.get(collector).Options
-    except errors.InvalidInput as error:
-        raise draft.UnknownCollector(*error.args) from None
-
-
-def needs_credential(registry: Registry, collector: str, options: Mapping[str, Any]) -> bool:
-    """True if the collector needs a credential with these options."""
-    from poller.collectors import api
-
-    return api.needs_credential(registry.get(collector), registry.options(collector, options))
-
-
-def check_kind(registry: Registry, collector: str, credential: str, kind: str) -> None:
-    """Raise InvalidInput unless the collector accepts a credential of that kind."""
-    accepted = [model.kind for model in registry.get(collector).credentials]
-    if accepted and kind not in accepted:
-        raise errors.InvalidInput(
-            f'collector {collector} cannot use credential "{credential}" of kind {kind}',
-            hint="it takes " + ", ".join(accepted),
-        )

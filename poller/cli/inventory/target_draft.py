@@ -1,22 +1,13 @@
-"""The options of a target on the command line, and the check of a new target."""
+"""The options of commands that add or change targets and devices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
-from poller import bootstrap
-from poller.cli.arguments import completion, key_values, schedule_options
-from poller.cli.inventory import inventory_database
-from poller.cli.output import render
-from poller.domain.inventory import draft
-from poller.domain.inventory.draft import TargetDraft
-
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
+from poller.cli.arguments import completion, key_values
 
 Requires = Annotated[
     list[str] | None,
@@ -42,37 +33,8 @@ Options = Annotated[
 ]
 
 
-def checked(
-    engine: Engine,
-    fields: Mapping[str, Any],
-    option: Sequence[str] | None,
-    credentials: Sequence[str | None],
-) -> TargetDraft:
-    """A checked new target. `credentials` are those it will use: its own or the devices'.
-
-    Raises InvalidInput. A needed credential that is missing is only noted: it may be added later.
-    """
-    from poller.db.inventory import credential_rows
-
-    registry = bootstrap.services().registry
-    collector = str(fields["collector"])
-    options = key_values.option_values(registry.get(collector).Options, option or ())
-    target, problems = draft.target(
-        {**fields, "options": options},
-        partial(inventory_database.stored_options, registry),
-        schedule_options.check_staleness,
-        schedule_options.defaults_of,
-    )
-    draft.raise_first(problems)
-
-    needed = inventory_database.needs_credential(registry, collector, target.options or {})
-    for credential in credentials:
-        if credential and (needed or target.credential):
-            kind = credential_rows.kind(engine, credential)
-            inventory_database.check_kind(registry, collector, credential, kind)
-    if needed and not all(credentials):
-        kinds = " or ".join(model.kind for model in registry.get(collector).credentials)
-        which = "this target has" if len(credentials) == 1 else "some of these devices have"
-        render.note(f"note: {collector} needs a credential ({kinds}), and {which} none yet")
-
-    return target
+def option_changes(words: Sequence[str] | None) -> dict[str, Any] | None:
+    """The options that `KEY=VALUE` words set, and with None those that `KEY=` removes."""
+    if words is None:
+        return None
+    return {key: text or None for key, text in key_values.pairs(words).items()}

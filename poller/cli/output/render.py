@@ -120,6 +120,12 @@ def warning(text: str) -> None:
         note(f"note: {text}")
 
 
+def notes(texts: Iterable[str], word: str = "note") -> None:
+    """Print each text as a note or a warning."""
+    for text in texts:
+        note(f"{word}: {text}")
+
+
 def error(failure: errors.PollerError) -> None:
     """Print `error[P101]: message`, `  cause: ...`, `  try: ...` and details, or JSON."""
     details: Sequence[Any] = getattr(failure, "details", ())

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
 from poller.db.tables import audit
+from poller.domain.access import masked_fields
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
 
@@ -70,8 +71,8 @@ def append(conn: Connection, actor: Actor, entries: Sequence[AuditEntry], now_ms
 
 
 def bounded(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document as plain JSON, or its size if it is too long."""
-    text = json.dumps(document, default=str)
+    """Return the document as plain JSON without secrets, or its size if it is too long."""
+    text = json.dumps(masked_fields.masked(document), default=str)
     if len(text) > MAX_DOCUMENT:
         return {"left_out": f"{len(text)} characters"}
     plain: dict[str, Any] = json.loads(text)

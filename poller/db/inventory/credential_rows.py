@@ -11,10 +11,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from poller import errors
+from poller.db import database_clock
 from poller.db import engine as sql
+from poller.db.access import audit_rows
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory.inventory_feed import NOBODY, Author
-from poller.db.tables import credentials, devices, targets
+from poller.db.tables import credentials, devices, sites, targets
+from poller.domain.access import audit_entry
+from poller.domain.access.audit_entry import AuditEntry
+from poller.domain.inventory import row_tag
 
 _USERS_NAMED = 5
 
@@ -32,6 +37,15 @@ class StoredCredential:
     devices: int
     targets: int  # targets polled with it: their own credential, or inherited from their device
 
+    @property
+    def tag(self) -> str:
+        """The tag of this version of the secret."""
+        return _tag(self.name, self.kind, self.version)
+
+
+def _tag(name: str, kind: str, version: int) -> str:
+    return row_tag.row_tag({"name": name, "kind": kind, "version": version})
+
 
 def add(engine: Engine, name: str, kind: str, envelope: str, author: Author = NOBODY) -> None:
     with inventory_feed.change(engine, author) as change:
@@ -46,12 +60,24 @@ def add(engine: Engine, name: str, kind: str, envelope: str, author: Author = NO
         change.conn.execute(
             sa.insert(credentials).values(**row, created_at=change.now, updated_at=change.now)
         )
+        change.record(AuditEntry("credential.add", name, after={"name": name, "kind": kind}))
 
 
-def rotate(engine: Engine, name: str, kind: str, envelope: str, author: Author = NOBODY) -> int:
-    """Store a new secret. Every target that uses it counts as changed. Returns how many."""
+def rotate(
+    engine: Engine,
+    name: str,
+    kind: str,
+    envelope: str,
+    author: Author = NOBODY,
+    expected: str | None = None,
+) -> int:
+    """Store a new secret. Every target that uses it counts as changed. Returns how many.
+
+    Raises NotFound, EditConflict if the credential does not have the expected tag.
+    """
     with inventory_feed.change(engine, author) as change:
         key = lookup.credential_id(change.conn, name)
+        old = _expected_row(change.conn, key, expected)
         values = {
             "kind": kind,
             "envelope": envelope,
@@ -64,13 +90,21 @@ def rotate(engine: Engine, name: str, kind: str, envelope: str, author: Author =
             targets.c.credential_id == key,
             sa.and_(targets.c.credential_id.is_(None), targets.c.device_id.in_(inherits)),
         )
-        return inventory_feed.stamp_targets(change, uses)
+        used = inventory_feed.stamp_targets(change, uses)
+        after = {"kind": kind, "version": change.version, "targets": used}
+        before = {"kind": old.kind, "version": old.version}
+        change.record(AuditEntry("credential.rotate", name, before, after))
+        return used
 
 
-def remove(engine: Engine, name: str, author: Author = NOBODY) -> None:
-    """Remove a credential. Raises InvalidInput, naming some users, while it is in use."""
+def remove(engine: Engine, name: str, author: Author = NOBODY, expected: str | None = None) -> None:
+    """Remove a credential. Raises InvalidInput, naming some users, while it is in use.
+
+    Raises NotFound, EditConflict if it does not have the expected tag.
+    """
     with inventory_feed.change(engine, author) as change:
         key = lookup.credential_id(change.conn, name)
+        old = _expected_row(change.conn, key, expected)
         users = _users(change.conn, key)
         if users:
             shown = ", ".join(users[:_USERS_NAMED])
@@ -82,11 +116,40 @@ def remove(engine: Engine, name: str, author: Author = NOBODY) -> None:
                 hint="give them another one first: poller device edit NAME --credential OTHER",
             )
         change.conn.execute(sa.delete(credentials).where(credentials.c.id == key))
+        change.record(AuditEntry("credential.remove", name, before={"kind": old.kind}))
+
+
+def _expected_row(conn: Connection, key: int | None, expected: str | None) -> Any:
+    """Return name, kind and version of a credential. Raises EditConflict."""
+    columns = (credentials.c.name, credentials.c.kind, credentials.c.version)
+    row = conn.execute(sa.select(*columns).where(credentials.c.id == key)).one()
+    row_tag.refuse_changed("credential", row.name, _tag(*row), expected)
+    return row
 
 
 def listing(engine: Engine) -> list[StoredCredential]:
     with sql.single_read(engine) as conn:
         return [StoredCredential(**row._mapping) for row in conn.execute(_LISTING)]
+
+
+def show(engine: Engine, name: str) -> StoredCredential:
+    """Return one credential without its secret. Raises NotFound with the nearest name."""
+    with sql.reading(engine) as conn:
+        key = lookup.credential_id(conn, name)
+        return StoredCredential(
+            **conn.execute(_LISTING.where(credentials.c.id == key)).one()._mapping
+        )
+
+
+def used_at(engine: Engine, site: str) -> set[str]:
+    """Return the names of the credentials that devices and targets of a site use."""
+    here = devices.c.site_id.in_(sa.select(sites.c.id).where(sites.c.name == site))
+    of_devices = sa.select(devices.c.credential_id).where(here)
+    joined = targets.join(devices, targets.c.device_id == devices.c.id)
+    of_targets = sa.select(targets.c.credential_id).select_from(joined).where(here)
+    used = credentials.c.id.in_(sa.union(of_devices, of_targets))
+    with sql.single_read(engine) as conn:
+        return set(conn.execute(sa.select(credentials.c.name).where(used)).scalars())
 
 
 def kinds(engine: Engine) -> dict[str, str]:
@@ -109,7 +172,12 @@ def envelopes(engine: Engine) -> list[str]:
         return list(conn.execute(sa.select(credentials.c.envelope)).scalars())
 
 
-def reseal(engine: Engine, convert: Callable[[str, str, str], str]) -> int:
+def reseal(
+    engine: Engine,
+    convert: Callable[[str, str, str], str],
+    author: Author = NOBODY,
+    key_id: str = "",
+) -> int:
     """Replace every envelope by `convert(name, kind, envelope)` in one transaction: for a new key.
 
     The secrets stay the same, so no target changes. Returns the number of credentials.
@@ -122,6 +190,11 @@ def reseal(engine: Engine, convert: Callable[[str, str, str], str]) -> int:
         for row in rows:
             update = sa.update(credentials).where(credentials.c.id == row.id)
             conn.execute(update.values(envelope=convert(row.name, row.kind, row.envelope)))
+        if author.actor is not None:
+            names = audit_entry.bounded_names([row.name for row in rows])
+            after = {"key_id": key_id, "names": names}
+            entry = AuditEntry("credential.rotate-key", "all credentials", {}, after, len(rows))
+            audit_rows.append(conn, author.actor, [entry], database_clock.read_ms(conn))
         return len(rows)
 
 

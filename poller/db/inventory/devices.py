@@ -19,7 +19,11 @@ from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory import targets as target_rows
 from poller.db.inventory.inventory_feed import NOBODY, Author, Change
 from poller.db.tables import credentials, devices, removed_targets, sites, targets
+from poller.domain.access import audit_entry
+from poller.domain.access.audit_entry import AuditEntry
+from poller.domain.inventory import row_tag
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.tag_change import TagChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,17 @@ class Device:
     updated_at: datetime
     targets: int
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields that people edit."""
+        names = ("name", "address", "site", "credential", "tags", "requires", "enabled")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def tag(self) -> str:
+        """The tag of the fields that people edit."""
+        return row_tag.row_tag(self.fields)
+
 
 def add(
     engine: Engine,
@@ -45,7 +60,9 @@ def add(
 ) -> Device:
     """Store a new device and its first targets. Raises AlreadyExists, NotFound."""
     if draft.address is None:
-        raise errors.InvalidInput("the address is missing", hint="poller device add NAME ADDRESS")
+        raise errors.InvalidInput(
+            "the address is missing", hint="give an IP address or a host name"
+        )
     with inventory_feed.change(engine, author) as change:
         _refuse_taken(change.conn, draft.name)
         stamps = {"created_at": change.now, "updated_at": change.now}
@@ -54,34 +71,75 @@ def add(
         device_id = int(change.conn.execute(insert).scalar_one())
         for target in first:
             target_rows.insert(change, device_id, draft.name, target)
-        return _one(change.conn, draft.name)
+        added = _one(change.conn, draft.name)
+        names = [target.name or target.collector for target in first]
+        change.record(
+            AuditEntry("device.add", added.name, after={**added.fields, "targets": names})
+        )
+        return added
 
 
-def edit(engine: Engine, name: str, draft: DeviceDraft, author: Author = NOBODY) -> Device:
-    """Change the fields that the draft gives. Every target of the device counts as changed."""
+def edit(
+    engine: Engine,
+    name: str,
+    draft: DeviceDraft,
+    author: Author = NOBODY,
+    tags: TagChange | None = None,
+    expected: str | None = None,
+) -> Device:
+    """Change the fields that the draft gives. Every target of the device counts as changed.
+
+    Raises NotFound, AlreadyExists, EditConflict if the device does not have the expected tag.
+    """
     with inventory_feed.change(engine, author) as change:
-        device_id = lookup.device_id(change.conn, name)
+        old = _one(change.conn, name)
+        row_tag.refuse_changed("device", name, old.tag, expected)
         if draft.name != name:
             _refuse_taken(change.conn, draft.name)
         values = {**columns(change, draft), "updated_at": change.now}
-        update = sa.update(devices).where(devices.c.id == device_id).values(values)
+        if tags is not None:
+            values["tags"] = tags.applied_to(old.tags)
+        update = sa.update(devices).where(devices.c.id == old.id).values(values)
         change.conn.execute(update)
-        inventory_feed.stamp_targets(change, targets.c.device_id == device_id)
-        return _one(change.conn, draft.name)
+        inventory_feed.stamp_targets(change, targets.c.device_id == old.id)
+        new = _one(change.conn, draft.name)
+        change.record(audit_entry.differing("device.edit", name, old.fields, new.fields))
+        return new
 
 
-def remove(engine: Engine, names: Sequence[str], author: Author = NOBODY) -> int:
-    """Remove devices with their targets, all or none. Returns the number of removed targets."""
+def remove(
+    engine: Engine, names: Sequence[str], author: Author = NOBODY, expected: str | None = None
+) -> int:
+    """Remove devices with their targets, all or none. Returns the number of removed targets.
+
+    Raises NotFound, EditConflict if the one device does not have the expected tag.
+    """
     with inventory_feed.change(engine, author) as change:
+        if expected is not None:
+            tag = _one(change.conn, names[0]).tag
+            row_tag.refuse_changed("device", names[0], tag, expected)
         named = lookup.named_devices(change.conn, names)
         return remove_ids(change, [device.id for device in named])
 
 
-def remove_ids(change: Change, ids: Collection[int]) -> int:
-    """Remove devices with their targets within a change. Returns the number of these targets."""
+def remove_ids(change: Change, ids: Collection[int], subject: str = "") -> int:
+    """Remove devices with their targets within a change. Returns the number of these targets.
+
+    `subject` is the filter that selected them, for the audit log.
+    """
+    change.record(_removal_entry(change.conn, ids, subject))
     removed = record_removal(change, in_list(targets.c.device_id, ids))
     change.conn.execute(sa.delete(devices).where(in_list(devices.c.id, ids)))
     return removed
+
+
+def _removal_entry(conn: Connection, ids: Collection[int], subject: str) -> AuditEntry:
+    query = sa.select(devices.c.name).where(in_list(devices.c.id, ids)).order_by(devices.c.name)
+    names = list(conn.execute(query).scalars())
+    if len(names) == 1 and not subject:
+        return AuditEntry("device.remove", names[0], before=_one(conn, names[0]).fields)
+    before = {"names": audit_entry.bounded_names(names)}
+    return AuditEntry("device.remove", subject or f"{len(names)} devices", before, {}, len(names))
 
 
 def record_removal(change: Change, *conditions: sa.ColumnElement[bool]) -> int:

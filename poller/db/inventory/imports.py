@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ from poller.db.inventory import inventory_feed
 from poller.db.inventory import targets as target_rows
 from poller.db.inventory.inventory_feed import NOBODY, Author, Change
 from poller.db.tables import credentials, devices, sites, targets
+from poller.domain.access import audit_entry
+from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
 
 _ROWS_PER_STATEMENT = 5_000
@@ -112,13 +114,20 @@ def apply_import(
         result = _store(change, rows, existing)
         if dry_run or result.nothing:
             raise _NothingStored
+        change.record(_entry(rows, result))
     return result
 
 
-def existing_devices(engine: Engine, names: Sequence[str]) -> set[str]:
-    """Return those of the names that a stored device has."""
+def _entry(rows: Sequence[Row], counts: Imported) -> AuditEntry:
+    """Return the audit entry of an import: its counts and the first names."""
+    names = audit_entry.bounded_names([row.device.name for row in rows])
+    return AuditEntry("device.import", "file", {}, {**asdict(counts), "names": names}, len(rows))
+
+
+def existing_devices(engine: Engine, names: Sequence[str]) -> dict[str, str]:
+    """Return those of the names that a stored device has, with its site."""
     with sql.single_read(engine) as conn:
-        return {row["name"] for row in conn.execute(_DEVICES, {"names": names}).mappings()}
+        return dict(conn.execute(_DEVICE_SITES, {"names": names}).all())
 
 
 def check(engine: Engine, rows: Sequence[Row], *, update: bool = False) -> list[Misfit]:
@@ -165,7 +174,11 @@ def _problems(
     if device.name in earlier_names:
         yield Problem("name", "the device is in the file twice", "rename or remove one of them")
     if device.name in known.devices and not update:
-        yield Problem("name", "there is a device of this name already", "add --update to change it")
+        yield Problem(
+            "name",
+            "there is a device of this name already",
+            "import with update (--update) to change it",
+        )
     if device.name not in known.devices and device.address is None:
         yield Problem("address", "a new device needs an address")
     yield from _credential_problems(device.credential, known)
@@ -369,5 +382,10 @@ _UPDATE_DEVICE = f"ON CONFLICT (name) DO UPDATE SET {_replacing(_DEVICE_COLUMNS[
 _UPDATE_TARGET = f"ON CONFLICT (device_id, name) DO UPDATE SET {_replacing(_TARGET_COLUMNS[2:])}"
 
 _DEVICES = sa.select(devices).where(in_list(devices.c.name, "names"))
+_DEVICE_SITES = (
+    sa.select(devices.c.name, sa.func.coalesce(sites.c.name, ""))
+    .select_from(devices.outerjoin(sites, devices.c.site_id == sites.c.id))
+    .where(in_list(devices.c.name, "names"))
+)
 _DEVICE_IDS = sa.select(devices.c.name, devices.c.id).where(in_list(devices.c.name, "names"))
 _TARGETS = sa.select(targets).where(in_list(targets.c.device_id, "device_ids"))

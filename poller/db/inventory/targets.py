@@ -14,7 +14,10 @@ from poller.db import engine as sql
 from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory.inventory_feed import NOBODY, Author, Change
-from poller.db.tables import credentials, devices, removed_targets, targets
+from poller.db.tables import credentials, devices, removed_targets, sites, targets
+from poller.domain.access import audit_entry
+from poller.domain.access.audit_entry import AuditEntry
+from poller.domain.inventory import row_tag
 from poller.domain.inventory.draft import Problem, TargetDraft, raise_first
 from poller.domain.scheduling import schedule
 from poller.domain.scheduling.interval import Policy
@@ -38,6 +41,21 @@ class Target:
     staleness: str | None
     enabled: bool
     version: int
+    site: str  # of its device
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.device}/{self.name}"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields that people edit."""
+        return {name: getattr(self, name) for name in _EDITED}
+
+    @property
+    def tag(self) -> str:
+        """The tag of the fields that people edit."""
+        return row_tag.row_tag({"device": self.device, **self.fields})
 
 
 def add(engine: Engine, device: str, draft: TargetDraft, author: Author = NOBODY) -> Target:
@@ -47,7 +65,9 @@ def add(engine: Engine, device: str, draft: TargetDraft, author: Author = NOBODY
     with inventory_feed.change(engine, author) as change:
         device_id = lookup.device_id(change.conn, device)
         target_id = insert(change, device_id, device, draft)
-        return _one(change.conn, target_id)
+        added = _one(change.conn, target_id)
+        change.record(AuditEntry("target.add", added.full_name, after=added.fields))
+        return added
 
 
 def insert(change: Change, device_id: int, device: str, draft: TargetDraft) -> int:
@@ -55,7 +75,7 @@ def insert(change: Change, device_id: int, device: str, draft: TargetDraft) -> i
     row = new_row(draft) | references(change.conn, draft)
     if _is_taken(change.conn, device_id, row["name"]):
         message = f'device "{device}" has a target named "{row["name"]}" already'
-        raise errors.AlreadyExists(message, hint="choose another --name")
+        raise errors.AlreadyExists(message, hint="choose another name")
     row |= {
         "device_id": device_id,
         "version": change.version,
@@ -69,12 +89,22 @@ def insert(change: Change, device_id: int, device: str, draft: TargetDraft) -> i
 
 
 def edit(
-    engine: Engine, device: str, name: str, draft: TargetDraft, author: Author = NOBODY
+    engine: Engine,
+    device: str,
+    name: str,
+    draft: TargetDraft,
+    author: Author = NOBODY,
+    expected: str | None = None,
 ) -> Target:
-    """Change the fields that the draft gives. Options are replaced as a whole."""
+    """Change the fields that the draft gives. Options are replaced as a whole.
+
+    Raises NotFound, AlreadyExists, EditConflict if the target does not have the expected tag.
+    """
     with inventory_feed.change(engine, author) as change:
         conn = change.conn
         target_id = lookup.target_id(conn, device, name)
+        before = _one(conn, target_id)
+        row_tag.refuse_changed("target", before.full_name, before.tag, expected)
         old = conn.execute(_SCHEDULE.where(targets.c.id == target_id)).mappings().one()
         values = given_columns(draft)
         values |= schedule_columns(draft, dict(old))
@@ -84,12 +114,25 @@ def edit(
         if new_name != name and _is_taken(conn, old["device_id"], new_name):
             raise errors.AlreadyExists(f'device "{device}" has a target named "{new_name}" already')
         conn.execute(sa.update(targets).where(targets.c.id == target_id).values(values))
-        return _one(conn, target_id)
+        after = _one(conn, target_id)
+        full_name = before.full_name
+        change.record(audit_entry.differing("target.edit", full_name, before.fields, after.fields))
+        return after
 
 
-def remove(engine: Engine, device: str, name: str, author: Author = NOBODY) -> None:
+def remove(
+    engine: Engine,
+    device: str,
+    name: str,
+    author: Author = NOBODY,
+    expected: str | None = None,
+) -> None:
+    """Remove a target. Raises NotFound, EditConflict if it does not have the expected tag."""
     with inventory_feed.change(engine, author) as change:
         target_id = lookup.target_id(change.conn, device, name)
+        old = _one(change.conn, target_id)
+        row_tag.refuse_changed("target", old.full_name, old.tag, expected)
+        change.record(AuditEntry("target.remove", old.full_name, before=old.fields))
         removal = {"target_id": target_id, "version": change.version}
         change.conn.execute(sa.insert(removed_targets).values(removal))
         change.conn.execute(sa.delete(targets).where(targets.c.id == target_id))
@@ -98,6 +141,13 @@ def remove(engine: Engine, device: str, name: str, author: Author = NOBODY) -> N
 def show(engine: Engine, device: str, name: str) -> Target:
     with sql.reading(engine) as conn:
         return _one(conn, lookup.target_id(conn, device, name))
+
+
+def by_id(engine: Engine, target_id: int) -> Target | None:
+    """Return the target of this id; None if there is none."""
+    with sql.single_read(engine) as conn:
+        row = conn.execute(_TARGETS.where(targets.c.id == target_id)).first()
+        return _target(row) if row is not None else None
 
 
 def of_device(engine: Engine, device: str) -> list[Target]:
@@ -131,7 +181,7 @@ def listing(
 def new_row(draft: TargetDraft) -> dict[str, Any]:
     """Return the columns of a new target with defaults, without references and stamps."""
     if draft.collector is None:
-        raise errors.InvalidInput("the collector is missing", hint="for example --collector snmp")
+        raise errors.InvalidInput("the collector is missing", hint="for example snmp")
     defaults: dict[str, Any] = {
         "name": draft.collector,
         "options": {},
@@ -200,6 +250,15 @@ def _target(row: Any) -> Target:
 
 
 SCHEDULE_COLUMNS = ("policy", "interval_ms", "timeout_ms", "min_ms", "max_ms", "staleness")
+_EDITED = (
+    "name",
+    "collector",
+    "options",
+    "credential",
+    "requires",
+    *SCHEDULE_COLUMNS,
+    "enabled",
+)
 _SCHEDULE = sa.select(targets.c.device_id, *(targets.c[name] for name in SCHEDULE_COLUMNS))
 
 _TARGETS = sa.select(
@@ -218,8 +277,9 @@ _TARGETS = sa.select(
     targets.c.staleness,
     targets.c.enabled,
     targets.c.version,
+    sa.func.coalesce(sites.c.name, "").label("site"),
 ).select_from(
-    targets.join(devices, targets.c.device_id == devices.c.id).outerjoin(
-        credentials, targets.c.credential_id == credentials.c.id
-    )
+    targets.join(devices, targets.c.device_id == devices.c.id)
+    .outerjoin(credentials, targets.c.credential_id == credentials.c.id)
+    .outerjoin(sites, devices.c.site_id == sites.c.id)
 )

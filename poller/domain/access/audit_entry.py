@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from poller.domain.access import masked_fields
+
+#: Names of changed things that one entry has; the number of all is in `count`.
+MOST_NAMES = 1_000
+#: Characters of these names together, so that the row keeps them.
+_MOST_CHARACTERS = 12_000
+#: Different old values of a field in the entry of a bulk change; others are counted together.
+MOST_VALUES = 20
+OTHER_VALUES = "(others)"
+_LONGEST_VALUE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +45,28 @@ def differing(
         {key: before[key] for key in keys if key in before},
         {key: after[key] for key in keys if key in after},
     )
+
+
+def bounded_names(names: Sequence[str]) -> list[str]:
+    """Return the first names of changed things, so few that a row keeps them."""
+    kept: list[str] = []
+    room = _MOST_CHARACTERS
+    for name in names[:MOST_NAMES]:
+        room -= len(name) + 4  # the quotes, the comma and the blank of JSON
+        if room < 0:
+            break
+        kept.append(name)
+    return kept
+
+
+def distribution(values: Iterable[tuple[Any, int]]) -> dict[str, int]:
+    """Return how many of many changed things have each value, the most frequent first.
+
+    The values are texts here, so secrets in them are masked before.
+    """
+    counted: Counter[str] = Counter()
+    for value, number in values:
+        counted[str(masked_fields.masked(value))[:_LONGEST_VALUE]] += number
+    shown = dict(counted.most_common(MOST_VALUES))
+    others = counted.total() - sum(shown.values())
+    return {**shown, OTHER_VALUES: others} if others else shown

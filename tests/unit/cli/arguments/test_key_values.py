@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from poller import errors
 from poller.cli.arguments import key_values
+from poller.service.inventory import option_texts
 
 
 class Inner(BaseModel):
@@ -50,10 +51,10 @@ def test_odd_pairs_are_refused(given: list[str]) -> None:
 )
 def test_lists_and_structures_are_parsed(key: str, text: str, expected: object) -> None:
     """Other texts are left to the model."""
-    assert key_values.typed(Model, {key: text}) == {key: expected}
+    assert option_texts.typed(Model, {key: text}) == {key: expected}
 
 
 def test_a_broken_structure_names_the_option() -> None:
     """The error quotes the option's name."""
     with pytest.raises(errors.InvalidInput, match='"table"'):
-        key_values.typed(Model, {"table": "{"})
+        option_texts.typed(Model, {"table": "{"})

@@ -13,13 +13,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.cli.inventory import inventory_files, value_limits
-from poller.cli.inventory.inventory_rows import TARGET_FIELDS, LineProblem, ParsedFile, grouped
+from poller.cli.inventory import inventory_files
 from poller.collectors.snmp.modules import yaml_text
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
 from poller.errors import BadFile
+from poller.service.inventory_forms import file_forms, value_limits
+from poller.service.inventory_forms.inventory_rows import (
+    TARGET_FIELDS,
+    LineProblem,
+    ParsedFile,
+    grouped,
+)
 
 WORDS = st.text(st.sampled_from("abcXYZ019._:-"), min_size=1, max_size=8).filter(
     lambda w: not w.startswith("-")
@@ -106,7 +112,7 @@ def test_a_written_file_is_read_back(
 ) -> None:
     """Every field of every device and target survives, whatever characters it has."""
     text = io.StringIO(newline="")
-    assert inventory_files.write(text, form, fleet, raw) == len(fleet)
+    assert file_forms.write(text, form, fleet, raw) == len(fleet)
     found = read(tmp_path_factory.getbasetemp(), text.getvalue(), f"fleet.{form}")
     assert found.problems == []
     assert drafts(found) == fleet
@@ -117,7 +123,7 @@ def test_a_written_file_is_read_back(
 def test_no_cell_of_a_csv_is_a_formula(fleet: list[tuple[DeviceDraft, list[TargetDraft]]]) -> None:
     """A spreadsheet would calculate it, and could send the result away."""
     text = io.StringIO(newline="")
-    inventory_files.write(text, "csv", fleet)
+    file_forms.write(text, "csv", fleet)
     cells = itertools.chain.from_iterable(csv.reader(io.StringIO(text.getvalue())))
     assert [cell for cell in cells if cell.lstrip(" ").startswith(("=", "+", "-", "@"))] == []
 
@@ -266,7 +272,7 @@ def test_equal_inventories_are_equal_files() -> None:
 
 def _written(form: str, fleet: list[tuple[DeviceDraft, list[TargetDraft]]]) -> str:
     text = io.StringIO(newline="")
-    inventory_files.write(text, form, fleet)
+    file_forms.write(text, form, fleet)
     return text.getvalue()
 
 

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.engine import Engine
-
-from poller import bootstrap, errors
-from poller.cli.arguments import key_values, schedule_options
-from poller.cli.inventory import inventory_database, inventory_files, new_sites
-from poller.cli.inventory.inventory_rows import LineProblem, RawRow, grouped
-from poller.cli.inventory.new_sites import NewSite
-from poller.cli.output import progress
-from poller.collectors.registry import Registry
+from poller import errors
 from poller.db.inventory import credential_rows, imports
 from poller.db.inventory.imports import Imported, Misfit, Row
 from poller.db.inventory.inventory_feed import Author
@@ -24,9 +15,34 @@ from poller.domain.inventory import draft
 from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
 from poller.domain.scheduling.schedule import Defaults
 from poller.presentation import formatting
+from poller.service.inventory import collector_checks, new_sites
+from poller.service.inventory.new_sites import NewSite
+from poller.service.inventory_forms import file_forms
+from poller.service.inventory_forms.file_forms import Form
+from poller.service.inventory_forms.inventory_rows import LineProblem, RawRow, grouped
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
 
 #: Maximum number of problem groups that are listed.
 GROUPS = 20
+
+#: Follows the rows that are checked, for a progress bar.
+Track = Callable[[Sequence[RawRow]], Iterable[RawRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFile:
+    """An inventory file, and what to do with it."""
+
+    content: bytes
+    form: Form
+    name: str  # in problem reports
+    update: bool = False  # change devices that exist already
+    dry_run: bool = False
+    #: The collector of new devices if the file says nothing about targets; None is the default
+    #: one, "" is no target.
+    collector: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,51 +51,76 @@ class ImportResult:
     new_sites: Sequence[NewSite]
 
 
-def import_file(
-    engine: Engine,
-    path: Path,
-    form: str | None,
-    *,
-    collector: str,
-    update: bool,
-    dry_run: bool,
-    author: Author,
-) -> ImportResult:
-    """Import a file, all or nothing. Raises BadFile with every problem.
+def _untracked(rows: Sequence[RawRow]) -> Iterable[RawRow]:
+    return rows
 
-    New devices of a file that says nothing about targets get one with this collector, if any.
-    """
-    raw_rows, problems = inventory_files.read(path, form)
+
+def import_file(
+    services: Services, author: Author, file: ImportFile, track: Track = _untracked
+) -> ImportResult:
+    """Import a file, all or nothing. Raises BadFile with every problem."""
+    engine = services.engine
+    raw_rows, problems = file_forms.read(file.content, file.form, file.name)
+    collector = file.collector
+    if collector is None:
+        collector = services.settings.default_collector
     if collector:
-        _add_default_targets(engine, raw_rows, collector)
-    registry = bootstrap.services().registry
-    file = inventory_files.display_name(path)
-    checker = RowChecker(file, registry, credential_rows.kinds(engine))
-    tracked = progress.track(raw_rows, len(raw_rows), "checking")
-    rows = [checker.check(raw) for raw in tracked]
+        _add_default_targets(services, raw_rows, collector)
+    checker = RowChecker(services, file.name, credential_rows.kinds(engine))
+    rows = [checker.check(raw) for raw in track(raw_rows)]
     problems += checker.problems
+    problems += _outside_site(services, author, file.name, raw_rows, rows)
 
     if problems:
-        misfits = imports.check(engine, rows, update=update)
+        misfits = imports.check(engine, rows, update=file.update)
         located = checker.located(raw_rows, misfits)
         problems += _unreported(located, problems)
-        raise _refusal(path, update, problems)
+        raise _refusal(file.name, problems)
 
     site_names = [row.device.site for row in rows]
     created = new_sites.missing(engine, site_names)
     try:
-        counts = imports.apply_import(engine, rows, update=update, dry_run=dry_run, author=author)
+        counts = imports.apply_import(
+            engine, rows, update=file.update, dry_run=file.dry_run, author=author
+        )
     except imports.Refused as refused:
         problems = checker.located(raw_rows, refused.misfits)
-        raise _refusal(path, update, problems) from None
+        raise _refusal(file.name, problems) from None
 
     return ImportResult(counts, created)
 
 
-def _add_default_targets(engine: Engine, raw_rows: Sequence[RawRow], collector: str) -> None:
+def _outside_site(
+    services: Services,
+    author: Author,
+    file: str,
+    raw_rows: Sequence[RawRow],
+    rows: Sequence[Row],
+) -> list[LineProblem]:
+    """Return the problems of rows that an author of one site may not store."""
+    site = author.actor.site if author.actor else None
+    if site is None:
+        return []
+    usable = credential_rows.used_at(services.engine, site)
+    stored = imports.existing_devices(services.engine, [row.device.name for row in rows])
+    problems = []
+    for raw, row in zip(raw_rows, rows, strict=True):
+        now = stored.get(row.device.name, site)
+        wanted = now if row.device.site is None and row.device.name in stored else row.device.site
+        if {now, wanted} != {site}:
+            message = f'you are limited to site "{site}"'
+            problems.append(raw.problem(file, "site", message, f"give the site {site}"))
+        used = {row.device.credential, *(target.credential for target in row.targets)}
+        for name in sorted(name for name in used if name and name not in usable):
+            message = f'credential "{name}" is not used at site "{site}"'
+            problems.append(raw.problem(file, "credential", message))
+    return problems
+
+
+def _add_default_targets(services: Services, raw_rows: Sequence[RawRow], collector: str) -> None:
     bare = [raw for raw in raw_rows if raw.is_bare]
     names = [str(raw.fields.get("name")) for raw in bare]
-    existing = imports.existing_devices(engine, names)
+    existing = imports.existing_devices(services.engine, names)
     for raw, name in zip(bare, names, strict=True):
         if name not in existing:
             target = raw.default_target or RawRow({}, raw.line)
@@ -93,29 +134,28 @@ def _unreported(more: Iterable[LineProblem], problems: list[LineProblem]) -> lis
     return [problem for problem in more if (problem.line, problem.field) not in reported]
 
 
-def _refusal(path: Path, update: bool, problems: list[LineProblem]) -> errors.BadFile:
-    """The error that lists the problems of a file in groups."""
+def _refusal(name: str, problems: list[LineProblem]) -> errors.BadFile:
+    """Return the error that lists the problems of a file in groups."""
     groups = grouped(problems)
     count = sum(len(group.lines) for group in groups)
 
-    text = f"{inventory_files.display_name(path)}: {formatting.counted(count, 'problem')}"
+    text = f"{name}: {formatting.counted(count, 'problem')}"
     if len(groups) > GROUPS:
         text += f" of {len(groups)} kinds, {GROUPS} of which are listed"
 
-    command = f"poller device import {path}" + (" --update" if update else "")
-    error = errors.BadFile(f"{text}; nothing was changed", hint=f"correct them, then: {command}")
+    error = errors.BadFile(f"{text}; nothing was changed", hint="correct them and import again")
     error.details = groups[:GROUPS]
-
     return error
 
 
 class RowChecker:
     """Checks raw rows. Checked option sets are cached: a fleet repeats a few of them many times."""
 
-    def __init__(self, file: str, registry: Registry, kinds: Mapping[str, str]) -> None:
+    def __init__(self, services: Services, file: str, kinds: Mapping[str, str]) -> None:
         self.problems: list[LineProblem] = []
+        self._services = services
         self._file = file
-        self._registry = registry
+        self._registry = services.registry
         self._kinds = kinds  # of the stored credentials, by name
         self._options: dict[str, Mapping[str, Any] | errors.InvalidInput] = {}
         self._defaults: dict[str | None, Defaults] = {}
@@ -145,7 +185,7 @@ class RowChecker:
         target, problems = draft.target(
             raw.fields,
             self._checked_options,
-            schedule_options.check_staleness,
+            self._services.staleness.check,
             self._defaults_of,
         )
         self._report(raw, problems)
@@ -163,7 +203,7 @@ class RowChecker:
 
         kind = self._kinds[credential]
         try:
-            inventory_database.check_kind(self._registry, collector, credential, kind)
+            collector_checks.check_kind(self._registry, collector, credential, kind)
         except errors.InvalidInput as error:
             # The device's credential may be of another kind if the target needs none.
             if target.credential or self._needs_credential(target):
@@ -174,7 +214,7 @@ class RowChecker:
         if target.options is None:
             return True
         collector = target.collector or ""
-        return inventory_database.needs_credential(self._registry, collector, target.options)
+        return collector_checks.needs_credential(self._registry, collector, target.options)
 
     def _check_credential_exists(
         self, raw: RawRow, credential: str | None, collectors: list[str | None]
@@ -204,7 +244,7 @@ class RowChecker:
     def _defaults_of(self, collector: str | None) -> Defaults:
         """The cached schedule defaults of a collector."""
         if collector not in self._defaults:
-            self._defaults[collector] = schedule_options.defaults_of(collector)
+            self._defaults[collector] = collector_checks.defaults_of(self._services, collector)
         return self._defaults[collector]
 
     def _checked_options(self, collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -224,10 +264,6 @@ class RowChecker:
     ) -> Mapping[str, Any] | errors.InvalidInput:
         """The stored form of options, or the error of the check."""
         try:
-            model = inventory_database.options_model(self._registry, collector)
-            texts = {name: value for name, value in options.items() if isinstance(value, str)}
-            typed = key_values.typed(model, texts)
-            merged = {**options, **typed}
-            return inventory_database.stored_options(self._registry, collector, merged)
+            return collector_checks.stored_options(self._registry, collector, options)
         except errors.InvalidInput as error:
             return error

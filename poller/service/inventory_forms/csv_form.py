@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from poller import errors
-from poller.cli.inventory import inventory_rows, spreadsheet_cells, value_limits
-from poller.cli.inventory.inventory_rows import (
+from poller.service.inventory_forms import inventory_rows, spreadsheet_cells, value_limits
+from poller.service.inventory_forms.inventory_rows import (
     DEVICE_FIELDS,
     TARGET_FIELDS,
     ExportedDevices,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from poller import errors
-from poller.cli.inventory import inventory_rows, value_limits
-from poller.cli.inventory.inventory_rows import (
+from poller.service.inventory_forms import inventory_rows, value_limits
+from poller.service.inventory_forms.inventory_rows import (
     TARGET_FIELDS,
     ExportedDevices,
     LineProblem,

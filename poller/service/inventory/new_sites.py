@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from poller.cli.output import render
+from sqlalchemy.engine import Engine
+
+from poller.db.inventory import sites
 from poller.domain.inventory.did_you_mean import nearest
 
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
-
 _DIGITS = re.compile(r"\d+")
-#: Maximum number of new sites that are noted one by one.
-MAXIMUM = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +21,7 @@ class NewSite:
 
 
 def missing(engine: Engine, names: Iterable[str | None]) -> list[NewSite]:
-    """The named sites that do not exist. Call this before the change that creates them."""
-    from poller.db.inventory import sites
-
+    """Return the named sites that do not exist. Call this before the change that creates them."""
     named = dict.fromkeys(name for name in names if name)
     if not named:
         return []
@@ -44,7 +38,7 @@ def missing(engine: Engine, names: Iterable[str | None]) -> list[NewSite]:
 
 
 def _differ_in_number(name: str, other: str) -> bool:
-    """True for `pop-12` and `pop-11`, which are two sites and no misspelling."""
+    """Return True for `pop-12` and `pop-11`, which are two sites and no misspelling."""
     if _DIGITS.sub("", name) != _DIGITS.sub("", other):
         return False
     return _numbers(name) != _numbers(other)
@@ -52,11 +46,3 @@ def _differ_in_number(name: str, other: str) -> bool:
 
 def _numbers(name: str) -> list[int]:
     return [int(digits) for digits in _DIGITS.findall(name)]
-
-
-def print_notes(created: Sequence[NewSite], dry_run: bool = False) -> None:
-    """Note each new site, with the existing site that has a similar name."""
-    verb = "would make" if dry_run else "made"
-    for site in created[:MAXIMUM]:
-        guess = f"; did you mean {site.near}?" if site.near else ""
-        render.note(f"note: {verb} the new site {site.name}{guess}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from poller import errors
-from poller.cli.inventory.inventory_rows import LineProblem, RawRow
+from poller.service.inventory_forms.inventory_rows import LineProblem, RawRow
 
 #: Several times the size of 100,000 devices with five targets each.
 MAX_BYTES = 200_000_000

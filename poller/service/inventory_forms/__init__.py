@@ -1,0 +1,1 @@
+"""Inventories as files: CSV, JSON and YAML, for the command line and the API."""
