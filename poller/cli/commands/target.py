@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -205,6 +206,7 @@ def _listed(
     if device is None:
         return target_actions.page(services, actor, wanted, limit, after, fill=True)
     every = target_actions.of_device(services, actor, device, wanted)
+    every.sort(key=attrgetter("name"))
     rest = [each for each in every if after is None or (each.device, each.name) > after]
     last = Position(device, rest[limit - 1].name) if len(rest) > limit else None
     return target_actions.TargetPage(rest[:limit], last)
