@@ -196,6 +196,7 @@ def _fail(names_: list[str]) -> dict[str, int]:
     )
     for name in names_:
         services.redis.hset(services.keys.status, str(ids[name]), failing.pack())
+    board.scripts.run("recount", [])
     return ids
 
 
