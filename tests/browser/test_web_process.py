@@ -26,14 +26,16 @@ READY_WITHIN_S = 20
 class Web:
     """`poller web` on a free port."""
 
-    def __init__(self, home: Path, redis_url: str, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, home: Path, redis_url: str, port: int, **more: str) -> None:
+        scheme = "https" if "POLLER_WEB_TLS_CERT" in more else "http"
+        self.url = f"{scheme}://127.0.0.1:{port}"
         environment = {
             "POLLER_HOME": str(home),
             "POLLER_REDIS_URL": redis_url,
             "POLLER_WEB_PORT": str(port),
             "POLLER_FLOWER_URL": "http://127.0.0.1:5555",
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            **more,
         }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "poller", "web"],
@@ -42,11 +44,12 @@ class Web:
             cwd=home,
         )
 
-    def wait(self) -> None:
+    def wait(self, client: httpx.Client | None = None) -> None:
+        get = client.get if client else httpx.get
         deadline = time.monotonic() + READY_WITHIN_S
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
-                httpx.get(f"{self.url}/healthz")
+                get(f"{self.url}/healthz")
                 return
             except httpx.TransportError:
                 time.sleep(0.05)
