@@ -63,9 +63,14 @@ def queue_ms(token: str, started_ms: int) -> int:
 def call_name(runner: str, nonce: str) -> str:
     """Return the name of a worker's `start` call, which the board stores with the run.
 
-    The nonce distinguishes the calls of a worker. The board separates its fields with `|`.
+    The nonce distinguishes the calls of a worker.
     """
-    return f"{runner.replace('|', '_')}~{nonce}"
+    return f"{holder_name(runner)}~{nonce}"
+
+
+def holder_name(runner: str) -> str:
+    """Return the name of a worker without `|`, which separates the fields of the board's record."""
+    return runner.replace("|", "_")
 
 
 def runner_of(call: str) -> str:

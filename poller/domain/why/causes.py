@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from poller.domain.failures import error_codes, quarantine
 from poller.domain.failures.circuit_breaker import BreakerState
+from poller.domain.record import run
 from poller.domain.record.overview import State, is_long_overdue
 from poller.domain.why.target_facts import Flight, TargetFacts
 
@@ -162,7 +163,7 @@ def _is_worker_lost(facts: TargetFacts) -> bool:
     flight = _flight(facts)
     if flight is None or not flight.holder:
         return False
-    living = {worker.name for worker in facts.cluster.living}
+    living = {run.holder_name(worker.name) for worker in facts.cluster.living}
     return flight.holder not in living
 
 

@@ -49,3 +49,10 @@ def test_what_never_began_has_neither_lateness_nor_duration() -> None:
     begun = Run(1, NOW, Result.OK, started_ms=NOW + 20, finished_ms=NOW + 150)
     assert (never.lateness_ms, never.duration_ms) == (None, 0)
     assert (begun.lateness_ms, begun.duration_ms) == (20, 130)
+
+
+def test_a_start_call_names_its_worker() -> None:
+    """The name has no separator of the board's record; a call without a worker names none."""
+    assert run.runner_of(run.call_name("w1@a~b", "1f")) == "w1@a~b"
+    assert run.call_name("w|1@a", "1f") == "w_1@a~1f"
+    assert run.runner_of("conclude") == ""
