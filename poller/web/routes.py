@@ -153,6 +153,7 @@ def create_app(
     app.state.snapshots = snapshots
     app.state.stream_slots = slots
 
+    app.state.backend, app.state.snapshots = backend, snapshots
     error_responses.add(app, page)
     _add_probes(app, snapshots)
     _add_metrics(app, snapshots, JobReadings(backend.job_readings), backend.process_metrics)
@@ -161,7 +162,7 @@ def create_app(
     _add_overview_page(app, page, snapshots)
     _add_collectors(app, backend, page)
     device_routes.add(app, backend, page, snapshots)
-    job_routes.add(app, backend, page, snapshots)
+    job_routes.add(app, backend, page)
     _add_static_files(app, files)
     if services is not None and finder is not None:
         app.state.finder = finder

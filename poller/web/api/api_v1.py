@@ -17,7 +17,15 @@ from poller.web.api.access import audit_api, sessions_api, tokens_api, users_api
 from poller.web.api.contract import idempotency, problems
 from poller.web.api.contract.needs import Reading
 from poller.web.api.inventory import sites_api, why_api
-from poller.web.api.operations import scheduler_health_api
+from poller.web.api.operations import (
+    board_api,
+    breakers_api,
+    jobs_api,
+    letters_api,
+    polls_api,
+    release_api,
+    scheduler_health_api,
+)
 from poller.web.api.record import events_api, runs_api
 
 DOCUMENT = f"{problems.PREFIX}/openapi.json"
@@ -34,6 +42,13 @@ ROUTERS = (
     runs_api.router,
     runs_api.of_target_router,
     events_api.router,
+    breakers_api.router,
+    letters_api.router,
+    polls_api.router,
+    board_api.router,
+    jobs_api.router,
+    jobs_api.scheduler_router,
+    release_api.router,
 )
 
 _DESCRIPTION = (

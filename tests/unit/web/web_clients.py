@@ -6,6 +6,7 @@ import warnings
 
 import web_overviews as fleet
 
+from poller.bootstrap import Services
 from poller.domain.record.overview import Overview
 from poller.web.backend_queries import BackendQueries
 from poller.web.routes import create_app
@@ -20,8 +21,11 @@ def _healthy() -> Overview:
     return fleet.HEALTHY
 
 
-def create(**queries: object) -> TestClient:
-    """A client of the application. The default queries are those of a healthy fleet."""
+def create(services: Services | None = None, **queries: object) -> TestClient:
+    """A client of the application. The default queries are those of a healthy fleet.
+
+    The API is there with services, which are not used for what the queries answer.
+    """
     queries = {"overview": _healthy} | queries
-    app = create_app(BackendQueries(**queries))  # type: ignore[arg-type]
+    app = create_app(BackendQueries(**queries), services=services)  # type: ignore[arg-type]
     return TestClient(app, base_url="http://127.0.0.1")

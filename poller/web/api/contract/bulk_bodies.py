@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -59,6 +59,6 @@ class Matches(BaseModel):
     note: str = Field("", description="What went wrong beside the action; empty if nothing did.")
 
 
-def samples(names: Sequence[str]) -> list[str]:
-    """Return the first names, for a response."""
-    return list(names[:SAMPLES])
+def matched(names: Sequence[str], dry_run: bool) -> dict[str, Any]:
+    """Return the fields of `Matches` for those that match."""
+    return {"dry_run": dry_run, "matches": len(names), "samples": list(names[:SAMPLES])}
