@@ -88,12 +88,13 @@ def _start_up(sender: Any, **_: Any) -> None:
     state = worker_process.state
     state.owns_process = threading.current_thread() is threading.main_thread()
     _write_faults_to_stderr()
+    if state.owns_process:
+        services.publish_metrics("worker", sender.hostname)
+        services.start_traces("worker")
     _configure(sender, services)
     if state.owns_process:
         # Celery sends no signal at the end of a cold shutdown.
         atexit.register(worker_process.leave, sender.hostname)
-        services.publish_metrics("worker", sender.hostname)
-        services.start_traces("worker")
     _log_plugin_problems(services)
     _log_key_problem(services)
 

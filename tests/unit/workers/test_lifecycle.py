@@ -30,7 +30,11 @@ class Worker:
 
 @pytest.fixture(autouse=True)
 def _own_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    services = SimpleNamespace(configure_logs=lambda: None)
+    services = SimpleNamespace(
+        configure_logs=lambda: None,
+        publish_metrics=lambda role, process: None,
+        start_traces=lambda role: None,
+    )
     monkeypatch.setattr(bootstrap, "services", lambda: services)
     monkeypatch.setattr(worker_process, "state", ProcessState())
     monkeypatch.setattr(lifecycle, "END_PAUSE_S", 0.0)
