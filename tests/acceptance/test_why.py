@@ -118,7 +118,6 @@ def becomes(cluster: Cluster, name: str, cause: Cause, within_s: float = 40) -> 
         ("off", Cause.DISABLED, "Not polled: the device is disabled."),
         ("moon", Cause.UNROUTABLE, "Not polled: no worker may take it, needs tag zone=moon; 2"),
         ("wrong", Cause.DEAD_LETTER, "Needs a person: the last"),
-        ("far0", Cause.SITE_DARK, "Held: site far has been dark for"),
     ],
 )
 def test_a_state_of_a_target_is_told(cluster: Cluster, name: str, cause: Cause, begin: str) -> None:
@@ -130,6 +129,21 @@ def test_a_state_of_a_target_is_told(cluster: Cluster, name: str, cause: Cause, 
         assert cause is Cause.HEALTHY or "the site is up: 2 of 2 neighbours" in found.sentence
     else:
         assert becomes(cluster, name, cause).startswith(begin)
+
+
+def test_a_dark_site_holds_its_targets(cluster: Cluster) -> None:
+    """All but its canaries, which change, are held."""
+
+    def told() -> str:
+        for number in range(FAR):
+            if _as(cluster, f"far{number}", Cause.SITE_DARK):
+                code, body = command(cluster, f"far{number}")
+                is_told = (code, body["cause"]) == (1, "site_dark")
+                return str(body["sentence"]) if is_told else ""
+        return ""
+
+    sentence = soon(told, 60, "a target of the dark site is held")
+    assert sentence.startswith("Held: site far has been dark for ")
 
 
 def _as(cluster: Cluster, name: str, cause: Cause) -> Explanation | None:
