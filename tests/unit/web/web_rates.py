@@ -19,6 +19,7 @@ MINUTE = 60_000
 TARGET = Target(
     id=1,
     device="sw1",
+    site="",
     name="snmp",
     collector="snmp",
     options={},
