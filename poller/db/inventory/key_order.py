@@ -37,13 +37,13 @@ def prefix_range(
 ) -> list[sa.ColumnElement[bool]]:
     """Return the conditions that a text lies between two prefixes, both included."""
     conditions = [column >= low] if low else []
-    behind = _behind(high)
+    behind = first_behind(high)
     if behind:
         conditions.append(column < behind)
     return conditions
 
 
-def _behind(prefix: str) -> str:
+def first_behind(prefix: str) -> str:
     """Return the first text behind all texts with a prefix; "" if there is none."""
     for length in range(len(prefix), 0, -1):
         following = ord(prefix[length - 1]) + 1
