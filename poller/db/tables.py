@@ -129,7 +129,7 @@ devices = Table(
     Index(
         "ix_devices_disabled",
         "id",
-        sqlite_where=text("NOT enabled"),
+        sqlite_where=text("enabled = 0"),
         postgresql_where=text("NOT enabled"),
     ),
     sqlite_autoincrement=True,
@@ -169,7 +169,7 @@ targets = Table(
     Index(
         "ix_targets_disabled",
         "id",
-        sqlite_where=text("NOT enabled"),
+        sqlite_where=text("enabled = 0"),
         postgresql_where=text("NOT enabled"),
     ),
     UniqueConstraint("device_id", "name"),

@@ -161,9 +161,16 @@ def listing(
 
 def newest(engine: Engine, limit: int) -> list[Named]:
     """Return the letters that were parked last, the newest first."""
-    query = _NAMED.order_by(dead_letters.c.parked_ms.desc(), dead_letters.c.target_id)
+    # Some may be of targets that were disabled a moment ago; the index is read no further.
+    newest_ids = (
+        sa.select(dead_letters.c.target_id)
+        .order_by(dead_letters.c.parked_ms.desc())
+        .limit(2 * limit)
+    )
+    query = _NAMED.where(dead_letters.c.target_id.in_(newest_ids))
+    ordered = query.order_by(dead_letters.c.parked_ms.desc(), dead_letters.c.target_id)
     with sql.single_read(engine) as conn:
-        return [_named(row) for row in conn.execute(query.limit(limit))]
+        return [_named(row) for row in conn.execute(ordered.limit(limit))]
 
 
 def of_targets(engine: Engine, ids: Collection[int]) -> dict[int, Letter]:

@@ -29,10 +29,14 @@ def find(engine: Engine, plans: Mapping[int, int]) -> dict[int, Run]:
 def _statement(conn: Connection, plans: Mapping[int, int]) -> sa.Select[Any]:
     """Select by pairs of target and plan time, which travel as one or two parameters."""
     if conn.dialect.name == "postgresql":
-        pairs = sa.func.unnest(
-            sa.bindparam(None, list(plans), type_=ARRAY(sa.BigInteger)),
-            sa.bindparam(None, list(plans.values()), type_=ARRAY(sa.BigInteger)),
-        ).table_valued("key", "value", name="pairs")
+        pairs = (
+            sa.func.unnest(
+                sa.bindparam(None, list(plans), type_=ARRAY(sa.BigInteger)),
+                sa.bindparam(None, list(plans.values()), type_=ARRAY(sa.BigInteger)),
+            )
+            .table_valued("key", "value")
+            .render_derived(name="pairs")
+        )
     else:
         pairs = sa.func.json_each(json.dumps(plans)).table_valued("key", "value", name="pairs")
     is_run = sa.and_(

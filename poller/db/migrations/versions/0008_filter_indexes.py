@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -10,7 +12,11 @@ down_revision = "0007"
 branch_labels = None
 depends_on = None
 
-_DISABLED = sa.text("NOT enabled")
+#: As the program writes the condition on each database: SQLite compares the texts.
+_DISABLED: dict[str, Any] = {
+    "sqlite_where": sa.text("enabled = 0"),
+    "postgresql_where": sa.text("NOT enabled"),
+}
 
 
 def upgrade() -> None:
@@ -24,13 +30,7 @@ def upgrade() -> None:
     op.create_index("ix_targets_collector", "targets", ["collector"])
     op.create_index("ix_dead_letters_parked_ms", "dead_letters", ["parked_ms"])
     for table in ("devices", "targets"):
-        op.create_index(
-            f"ix_{table}_disabled",
-            table,
-            ["id"],
-            sqlite_where=_DISABLED,
-            postgresql_where=_DISABLED,
-        )
+        op.create_index(f"ix_{table}_disabled", table, ["id"], **_DISABLED)
 
 
 def _sort_by_code_point(table: str, **lengths: int) -> None:
