@@ -364,6 +364,19 @@ def test_a_log_out_needs_the_token_and_ends_the_session(site: Site) -> None:
     assert value not in str(rows)
 
 
+def test_a_second_login_replaces_the_first(site: Site) -> None:
+    """The login form of an old tab works, and ends the session that the browser had."""
+    site.user()
+    site.user("max")
+    browser = site.client()
+    first = log_in(browser).cookies["poller_session"]
+    assert log_in(browser, "max").status_code == 303
+    assert browser.get("/api/v1/session").json()["name"] == "max"
+    stolen = site.client()
+    stolen.cookies.set("poller_session", first)
+    assert stolen.get("/api/overview").status_code == 401
+
+
 def test_the_local_actor_takes_no_form_of_another_site(local: Site) -> None:
     """Types that any site can send, foreign origins and foreign names are refused."""
     client = local.client("127.0.0.1")

@@ -21,9 +21,11 @@ from poller.web.access import forgery, request_origin, visitor
 from poller.web.access.actor_finder import ActorFinder, Visit
 from poller.web.access.request_origin import RequestOrigin
 
+LOGIN = "/login"
+LOGOUT = "/logout"
 #: Paths without a login: probes, and the way to log in.
 PUBLIC = frozenset(
-    ("/healthz", "/readyz", "/login", "/login/provider", "/login/provider/callback", "/logout")
+    ("/healthz", "/readyz", LOGIN, "/login/provider", "/login/provider/callback", LOGOUT)
 )
 STATIC = "/static/"
 #: The right to an open stream is checked this often.
@@ -51,11 +53,15 @@ class AccessControl:
         state = scope.setdefault("state", {})
         state["actor"] = None
         state["origin"] = origin
-        is_public = scope["path"] in PUBLIC
+        path = scope["path"]
+        is_public = path in PUBLIC
         try:
             _refuse_token_in_url(scope)
-            visit = await self._visit(headers, origin, is_public)
-            receive = await forgery.check(scope, headers, receive, visit)
+            # A log-out must end the session it was sent for, so it is not for nobody.
+            visit = await self._visit(headers, origin, is_public and path != LOGOUT)
+            # The login form has no session yet, or that of an older login.
+            forged_by = Visit(None) if path == LOGIN else visit
+            receive = await forgery.check(scope, headers, receive, forged_by)
         except errors.PollerError as error:
             response = self._refuse(error, Request(scope))
             await response(scope, receive, send)
@@ -65,7 +71,7 @@ class AccessControl:
         if visit.actor is None and not is_public:
             await self._ask_for_login(scope, receive, send)
             return
-        if visit.actor is not None and "text/event-stream" in headers.get("accept", ""):
+        if visit.actor is not None:
             send = self._while_allowed(headers, origin, send)
         await self._app(scope, receive, send)
 
@@ -91,7 +97,7 @@ class AccessControl:
         await response(scope, receive, send)
 
     def _while_allowed(self, headers: Headers, origin: RequestOrigin, send: Send) -> Send:
-        """End a stream whose token or session has ended."""
+        """End a response that takes long, such as a stream, when its token or session has ended."""
         checked_mono = time.monotonic()
         is_over = False
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
@@ -23,6 +26,10 @@ from poller.web.pages.themes import theme_from_cookies
 if TYPE_CHECKING:
     from poller.web.pages.html import PageRenderer
 
+Result = TypeVar("Result")
+
+#: Log-ins that are checked at the same time; others wait.
+MOST_LOGINS = 4
 LARGEST_FORM = 8_192
 _LONGEST_NEXT = 2_000
 _NO_USERS = "No user can log in yet. On the host of poller: poller user add NAME --role admin"
@@ -35,7 +42,14 @@ class LoginPages:
         self.services = services
         self.finder = finder
         self.throttle = LoginThrottle(services)
+        #: Few threads of their own: a flood of log-ins must not take those of other requests.
+        self._threads = anyio.CapacityLimiter(MOST_LOGINS)
         self._page = page
+
+    async def in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a part of a login that takes long."""
+        call = partial(work, *arguments)
+        return await anyio.to_thread.run_sync(call, limiter=self._threads)
 
     async def form(
         self, request: Request, message: str = "", status: int = 200, after: str = ""
@@ -93,7 +107,7 @@ def add(app: FastAPI, pages: LoginPages) -> None:
         typed = fields.get("name", ""), fields.get("password", "")
         address = request.state.origin.address
         try:
-            login = await run_in_threadpool(
+            login = await pages.in_thread(
                 browser_logins.log_in, pages.services, pages.throttle, *typed, address
             )
         except (errors.NotLoggedIn, errors.TooManyRequests) as error:

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 
 from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
-from starlette.concurrency import run_in_threadpool
 
 from poller import errors
 from poller.domain.access import group_roles
@@ -62,7 +61,7 @@ def add(app: FastAPI, pages: LoginPages) -> None:
             login_routes.local_path(next),
         )
         try:
-            url = await run_in_threadpool(provider.authorization_url, pending.request)
+            url = await pages.in_thread(provider.authorization_url, pending.request)
         except errors.NotLoggedIn as error:
             return await pages.form(request, f"{error}.", 503, pending.after)
         response = RedirectResponse(url, status_code=303)
@@ -78,14 +77,14 @@ def add(app: FastAPI, pages: LoginPages) -> None:
             if pending is None:
                 raise errors.NotLoggedIn("the login took too long, or began in another browser")
             answer = dict(request.query_params)
-            person = await run_in_threadpool(provider.person, pending.request, answer)
+            person = await pages.in_thread(provider.person, pending.request, answer)
             role = _role(person, pages)
         except errors.NotLoggedIn as error:
             response: Response = await pages.form(request, f"{error}.", 401)
         except errors.NotAllowed as error:
             response = await pages.form(request, f"{error}.", 403)
         else:
-            login = await run_in_threadpool(
+            login = await pages.in_thread(
                 browser_logins.log_in_by_provider,
                 pages.services,
                 person.name,
