@@ -12,6 +12,7 @@ from poller.db.inventory.targets import Target
 from poller.domain.access.actor import Actor
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.service import site_limit, target_selection
+from poller.service.inventory import bulk_plan
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -90,10 +91,7 @@ def with_id(services: Services, actor: Actor, target_id: int) -> Chosen:
 
 def matching(services: Services, actor: Actor, wanted: TargetFilter) -> dict[int, Chosen]:
     """Return the targets that match, by device and name. Raises NotFound if there is none."""
-    limited = site_limit.limited(actor, wanted)
-    found = target_selection.select_targets(services, limited)
-    if not found:
-        raise errors.NotFound("no target matches", hint="poller target list shows what there is")
+    found = bulk_plan.matching_targets(services, actor, wanted)
     return {target.id: of_row(target) for target in found}
 
 
