@@ -1,4 +1,4 @@
-"""Bodies of jobs and of their runs. The fields are those of `poller jobs --json`."""
+"""Bodies of jobs and of their runs. The fields are those of `poller jobs list --json`."""
 
 from __future__ import annotations
 
