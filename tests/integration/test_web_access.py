@@ -13,7 +13,9 @@ from poller import errors
 from poller.bootstrap import Services
 from poller.db.access import audit_rows, session_rows, token_rows
 from poller.db.access.audit_rows import AuditQuery
+from poller.db.inventory import devices
 from poller.domain.access.scopes import Role, Scope
+from poller.domain.inventory.draft import DeviceDraft
 from poller.service.access import api_tokens, login_demand, user_accounts
 from poller.service.access.user_accounts import UserChanges
 from poller.web.access import recent_rows
@@ -125,6 +127,12 @@ def test_a_token_has_its_scopes_and_its_site(site: Site) -> None:
         ["scrape"],
         "",
     )
+    devices.add(site.services.engine, DeviceDraft("sw1", address="192.0.2.1", site="ams"))
+    of_site = site.token(Scope.OPERATE, name="portal", site="ams")
+    assert client.get("/api/v1/session", headers=of_site).json()["site"] == "ams"
+    assert client.get("/api/v1/sites/ams", headers=of_site).status_code == 200
+    for path in ("/", "/api/overview", "/jobs", "/metrics"):
+        assert client.get(path, headers=of_site).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -556,3 +564,30 @@ def test_a_database_that_is_away_admits_nobody_new(
     assert client.get("/api/overview").status_code == 401
     assert client.get("/healthz").status_code == 200
     file.with_suffix(".away").rename(file)
+
+
+def test_no_secret_of_a_login_is_kept_anywhere(
+    site: Site, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither database nor Redis nor log has a password, a token, a cookie or a mistyped name."""
+    site.services.configure_logs("DEBUG")
+    site.user()
+    browser = site.client()
+    mistyped = "my-password-in-the-wrong-field"
+    log_in(browser, mistyped, "x")
+    log_in(browser, "lee", "a wrong password 123")
+    cookie = log_in(browser).cookies["poller_session"]
+    form = browser.get("/api/v1/session").json()["csrf_token"]
+    header = site.token(Scope.READ)
+    token = header["Authorization"].removeprefix("Bearer ")
+    browser.get("/api/v1/sites", headers=header)
+    browser.get("/api/v1/sites", params={"token": token})
+    redis: Any = site.services.redis
+    kept = "".join(f"{name} {redis.get(name)}" for name in redis.keys("poller:logins:*"))
+    site.services.engine.dispose()
+    for file in Path(site.services.engine.url.database or "").parent.glob("poller.db*"):
+        kept += file.read_bytes().decode("latin-1")
+    logged = "".join(capfd.readouterr())
+    assert "login_failed" in logged
+    for secret in (PASSWORD, mistyped, "a wrong password 123", cookie, form, token):
+        assert secret not in kept + logged
