@@ -16,6 +16,7 @@ from poller.cli.inventory import inventory_database, site_notes
 from poller.cli.output import render
 from poller.cli.output.render import Json
 from poller.presentation import formatting
+from poller.service import command_actor
 
 if TYPE_CHECKING:
     from poller.service.inventory_forms.file_forms import Form
@@ -123,23 +124,22 @@ def export(
 ) -> None:
     """Write all devices and targets in a form that import reads."""
     from poller.cli.inventory import inventory_files
-    from poller.db.inventory import exports
-    from poller.service.inventory_forms import file_forms
+    from poller.service.inventory import inventory_export
 
     chosen: Form = form or "csv"
     if form is None and output is not None:
         chosen = inventory_files.form_of(output)
-    if raw and chosen != "csv":
-        raise errors.InvalidInput("--raw is for CSV", hint=f"leave it out with {chosen}")
-
-    devices = exports.every_device(inventory_database.database())
+    inventory_export.check_raw(chosen, raw)
+    services = bootstrap.services()
+    inventory_database.database(services)
+    actor = command_actor.of_command()
     if output is None:
-        file_forms.write(sys.stdout, chosen, devices, raw)
+        inventory_export.write(services, actor, sys.stdout, chosen, raw)
         return
 
     try:
         with output.open("w", newline="", encoding="utf-8") as file:
-            count = file_forms.write(file, chosen, devices, raw)
+            count = inventory_export.write(services, actor, file, chosen, raw)
     except OSError as error:
         raise errors.InvalidInput(
             f"--output: cannot write {output}", cause=error.strerror or ""

@@ -19,8 +19,10 @@ _ROWS_PER_FETCH = 2_000
 _BY_BYTES = {"postgresql": "C", "sqlite": "BINARY"}
 
 
-def every_device(engine: Engine) -> Iterator[tuple[DeviceDraft, list[TargetDraft]]]:
-    """Yield every device with its targets, by name, from one consistent snapshot.
+def every_device(
+    engine: Engine, site: str | None = None
+) -> Iterator[tuple[DeviceDraft, list[TargetDraft]]]:
+    """Yield every device, or those of one site, by name with targets, from one snapshot.
 
     The order is that of bytes, so it is the same on every database.
     """
@@ -28,7 +30,8 @@ def every_device(engine: Engine) -> Iterator[tuple[DeviceDraft, list[TargetDraft
     order = [sa.collate(name, collation) for name in (devices.c.name, targets.c.name)]
     with sql.reading(engine) as conn:
         stream = conn.execution_options(yield_per=_ROWS_PER_FETCH)
-        rows = stream.execute(_EVERYTHING.order_by(*order))
+        query = _EVERYTHING if site is None else _EVERYTHING.where(sites.c.name == site)
+        rows = stream.execute(query.order_by(*order))
         for _, group in groupby(rows, key=attrgetter("name")):
             lines: list[Any] = list(group)
             target_drafts = [_target(line) for line in lines if line.target is not None]

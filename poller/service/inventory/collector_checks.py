@@ -13,6 +13,7 @@ from poller.domain.inventory import draft
 from poller.domain.inventory.draft import TargetDraft
 from poller.domain.scheduling.schedule import Defaults
 from poller.service.inventory import option_texts
+from poller.service.inventory_forms import value_limits
 from poller.settings import policies
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -
     UnknownCollector.
     """
     model = options_model(registry, collector)
+    unusable = value_limits.objection(dict(raw))
+    if unusable:
+        raise errors.InvalidInput(f"options: {unusable}")
     texts = {name: value for name, value in raw.items() if isinstance(value, str)}
     typed = option_texts.typed(model, texts)
     checked = registry.checked_options(collector, {**raw, **typed})

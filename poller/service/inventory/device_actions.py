@@ -150,7 +150,8 @@ def check_edit(
     """Return a checked edit of a device, and the sites it would make. Changes nothing."""
     refuse_nothing("device", fields, tags)
     site_limit.visible_device(services, author.actor, name)
-    change = checked_device({**fields, "name": fields.get("name") or name})
+    new_name = fields.get("name")
+    change = checked_device({**fields, "name": name if new_name is None else new_name})
     _check_references(services, author, change)
     return change, new_sites.missing(services.engine, [change.site])
 

@@ -44,15 +44,15 @@ def _refuse_constant(name: str) -> None:
 def drop_unusable(row: RawRow, file: str) -> Iterator[LineProblem]:
     """Remove fields of a device and its targets that cannot be checked, and report each."""
     for name, value in list(row.fields.items()):
-        objection = _objection(value)
-        if objection:
+        unusable = objection(value)
+        if unusable:
             del row.fields[name]
-            yield row.problem(file, str(name)[:40], objection)
+            yield row.problem(file, str(name)[:40], unusable)
     for target in row.targets:
         yield from drop_unusable(target, file)
 
 
-def _objection(value: Any) -> str:
+def objection(value: Any) -> str:
     """Why a value cannot be stored; "" if it can."""
     if value is None or isinstance(value, bool | int):
         return ""

@@ -16,7 +16,14 @@ from poller.presentation import code_explanations
 from poller.web.api.access import audit_api, sessions_api, tokens_api, users_api
 from poller.web.api.contract import idempotency, problems
 from poller.web.api.contract.needs import Reading
-from poller.web.api.inventory import sites_api, why_api
+from poller.web.api.inventory import (
+    credentials_api,
+    devices_api,
+    inventory_files_api,
+    sites_api,
+    targets_api,
+    why_api,
+)
 from poller.web.api.operations import (
     board_api,
     breakers_api,
@@ -32,7 +39,14 @@ DOCUMENT = f"{problems.PREFIX}/openapi.json"
 #: Routers of all resources, in the order of the document.
 ROUTERS = (
     sites_api.router,
+    devices_api.router,
+    targets_api.of_device_router,
+    targets_api.router,
     why_api.router,
+    credentials_api.router,
+    credentials_api.kinds_router,
+    inventory_files_api.router,
+    inventory_files_api.export_router,
     scheduler_health_api.router,
     users_api.router,
     tokens_api.router,

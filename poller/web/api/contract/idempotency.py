@@ -1,6 +1,7 @@
 """Idempotency-Key: a POST that is sent again has its first response, and acts once.
 
-The response is kept in Redis for a day. Routes whose response holds a secret refuse the header.
+The response is kept in Redis for a day, with the fingerprint of the request. Routes whose request
+or response holds a secret refuse the header: a secret could be guessed from a fingerprint.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HEADER = "Idempotency-Key"
 LONGEST_KEY = 200
 #: A larger response is not kept; the request is then carried out again.
 LARGEST_BODY = 65_536
-#: Marks a route whose response holds a secret: `openapi_extra=HOLDS_SECRET`.
+#: Marks a route whose request or response holds a secret: `openapi_extra=HOLDS_SECRET`.
 HOLDS_SECRET = {"x-holds-secret": True}
 
 #: The header in the OpenAPI document of a POST.
@@ -55,7 +56,7 @@ def _check(key: str, extra: dict[str, Any]) -> None:
     """Raise InvalidInput for a key that cannot be used."""
     if "x-holds-secret" in extra:
         raise errors.InvalidInput(
-            f"{HEADER}: the response holds a secret, which is not kept",
+            f"{HEADER}: the request or its response holds a secret, which is not kept",
             hint="leave the header out; a name that is taken is refused anyway",
         )
     if not 1 <= len(key) <= LONGEST_KEY:
@@ -110,8 +111,9 @@ def _again(kept: str, fingerprint: str) -> Response:
 
 
 async def _fingerprint(request: Request) -> str:
-    body = await request.body()
-    return _hash(request.url.query, body.decode("latin-1"))
+    digest = hashlib.sha256(request.url.query.encode() + b"\0")
+    digest.update(await request.body())
+    return digest.hexdigest()
 
 
 def _hash(*parts: str) -> str:

@@ -97,7 +97,13 @@ def of_error(error: errors.PollerError, headers: Mapping[str, str] | None = None
         sent.setdefault("Retry-After", str(error.retry_after_s))
     if number == HTTPStatus.UNAUTHORIZED:
         sent.setdefault("WWW-Authenticate", "Bearer")
-    return respond(number, error.code, error.message, error.cause, error.hint, headers=sent)
+    fields = [_detail(each) for each in getattr(error, "details", ())]
+    return respond(number, error.code, error.message, error.cause, error.hint, fields, sent)
+
+
+def _detail(detail: Any) -> FieldProblem:
+    """One problem of a refused file, with its lines."""
+    return FieldProblem(field=str(getattr(detail, "field", "")), message=str(detail))
 
 
 def of_validation(error: RequestValidationError) -> JSONResponse:
