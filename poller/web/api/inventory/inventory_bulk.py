@@ -32,9 +32,7 @@ def result(plan: BulkPlan, request: BulkRequest, action: str) -> BulkResult:
         done = plan.carry_out()
         changed, targets_removed = done.changed, done.targets_removed
     return BulkResult(
-        dry_run=request.dry_run,
-        matches=len(plan.names),
-        samples=bulk_bodies.samples(plan.names),
+        **bulk_bodies.matched(plan.names, request.dry_run),
         changed=changed,
         targets_removed=targets_removed,
         new_sites=inventory_bodies.created_sites(plan.new_sites),
