@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import pytest
+import redis
 from pydantic import BaseModel
 
 from poller import errors
 from poller.bootstrap import Services
+from poller.db import migrate
 from poller.db.inventory import devices, imports, inventory_feed
 from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.access.scopes import Scope
@@ -24,12 +27,31 @@ from poller.domain.record.target_status import Status
 from poller.presentation.targets import scheduler_health_json
 from poller.presentation.targets.health_types import HealthDocument
 from poller.service import scheduler_health
+from poller.settings import Settings
 from poller.state.board.breakers import Breakers
 from poller.state.board.record_formats import Opening
+from poller.state.cluster import due_soon
 from poller.state.redis_client import connect
 from tests.integration import api_clients
 
 PATH = "/api/v1/scheduler/health"
+
+
+@pytest.fixture
+def services(
+    home: Path,
+    database_url: str,
+    valkey_url: str,
+    redis_client: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Services]:
+    """The services of a process, on each database in turn."""
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    monkeypatch.setenv("POLLER_DATABASE_URL", database_url)
+    made = Services(Settings())
+    migrate.upgrade(made.engine)
+    yield made
+    made.engine.dispose()
 
 
 @pytest.fixture
@@ -47,7 +69,7 @@ def fleet(services: Services, monkeypatch: pytest.MonkeyPatch) -> Services:
     with inventory_feed.all_specs(services.engine) as stored:
         specs = list(stored.specs)
     now_ms = services.board.now_ms()
-    services.board.place("", [(spec, now_ms + 11_000) for spec in specs], stored.version)
+    services.board.place("", [(spec, now_ms + 1_000) for spec in specs], stored.version)
     ids = [spec.id for spec in specs]
     for target_id, status in zip(ids, _statuses(now_ms), strict=False):
         services.redis.hset(services.keys.status, str(target_id), status.pack())
@@ -56,7 +78,7 @@ def fleet(services: Services, monkeypatch: pytest.MonkeyPatch) -> Services:
     queue = specs[0].queue
     services.redis.zrem(services.keys.due(queue), str(ids[2]))
     services.redis.zadd(services.keys.parked, {str(ids[2]): now_ms + 1_800_000})
-    services.redis.zadd(services.keys.due(queue), {str(ids[1]): now_ms + 13_000})
+    services.redis.zadd(services.keys.due(queue), {str(ids[1]): now_ms + 600_000})
     Breakers(services.board).open([ids[3]], Opening(now_ms + 3_600_000, now_ms, "ada"))
     letter = Letter(
         *(ids[2], now_ms, Reason.AUTH_FAILED, "auth_failed", "refused"),
@@ -126,7 +148,7 @@ def _assert_whole(found: Any, model: type[BaseModel]) -> None:
 
 
 def test_the_picture_counts_what_is_due_within_twelve_seconds(fleet: Services) -> None:
-    """A target that is due in 11 s counts, one that is due in 13 s does not."""
+    """A target that is due in a second counts, one that is due in ten minutes does not."""
     found = read(fleet)
     assert found["queue"]["depth"] == 3
     assert found["queue"]["per_collector"] == {"snmp": 3}
@@ -136,6 +158,19 @@ def test_the_picture_counts_what_is_due_within_twelve_seconds(fleet: Services) -
     assert found["board"]["states"] == {"ok": 1, "degraded": 0, "failing": 2, "unknown": 1}
     assert (found["board"]["targets"], found["board"]["parked"]) == (4, 1)
     assert [each["queue"] for each in found["unroutable"]] == ["poll.snmp"]
+
+
+def test_due_within_twelve_seconds_is_a_number_of_targets(fleet: Services) -> None:
+    """The twelfth second counts, the next millisecond does not; urgent and overdue ones count."""
+    keys, now_ms = fleet.keys, fleet.board.now_ms()
+    for place, instants in (
+        (keys.due("poll.x"), (now_ms - 5, now_ms + 12_000, now_ms + 12_001)),
+        (keys.urgent("poll.x"), (1,)),
+    ):
+        for number, at_ms in enumerate(instants):
+            fleet.redis.zadd(place, {f"{number}": at_ms})
+    counted = due_soon.count(fleet.redis, keys, ["poll.x", "poll.none"], now_ms, 12_000)
+    assert counted == {"poll.x": 3, "poll.none": 0}
 
 
 def test_the_picture_names_breakers_letters_and_stale_targets(fleet: Services) -> None:

@@ -29,10 +29,15 @@ def of_status(text: str) -> Condition:
     """Return the condition of a stored status, see target_status.py; "" is a target that was
     never polled.
     """
+    return of_mark(*mark_and_code(text))
+
+
+def mark_and_code(text: str) -> tuple[str, str]:
+    """Return the mark and the error code of a stored status, both "" where there are none."""
     mark, _, rest = text.partition("[")
     values = rest.split(",", _CODE + 1)
     code = values[_CODE].strip('"]') if len(values) > _CODE else ""
-    return of_mark(mark, code)
+    return mark, code
 
 
 @lru_cache(maxsize=1024)  # the marks and codes are few

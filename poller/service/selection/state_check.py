@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence, Set
 
 from poller.db.inventory.filter_conditions import SelectedTarget
 from poller.domain.inventory.target_filter import TargetFilter, TargetState
@@ -62,12 +61,7 @@ class StateCheck:
             return None
 
         statuses = self._unwell.statuses([*unwell, *opened.difference(unwell)])
-        fits = lru_cache(self._fits)  # marks and codes are few, targets are many
-        self._fitting = {
-            target_id
-            for target_id, text in statuses.items()
-            if fits(target_condition.of_status(text), is_opened=target_id in opened)
-        }
+        self._fitting = self._chosen(statuses, opened)
         return sorted(self._fitting)
 
     def matching(self, targets: Sequence[SelectedTarget]) -> list[SelectedTarget]:
@@ -88,15 +82,25 @@ class StateCheck:
         opened: set[int] = set()
         if TargetState.OPEN in self._wanted.states:
             opened = self._breakers.openings_of(ids, self._now_ms)
-        fits = lru_cache(self._fits)
-        return {
-            target_id
-            for target_id in ids
-            if fits(
-                target_condition.of_status(statuses.get(target_id, "")),
-                is_opened=target_id in opened,
-            )
-        }
+        return self._chosen({target_id: statuses.get(target_id, "") for target_id in ids}, opened)
+
+    def _chosen(self, statuses: Mapping[int, str], opened: Set[int]) -> set[int]:
+        """The enabled targets that match, by their stored statuses. Each pair of a mark and a code
+        is judged once: they are few, and targets are many.
+        """
+        judged: dict[tuple[str, str, bool], bool] = {}
+        chosen = set()
+        for target_id, text in statuses.items():
+            mark, code = target_condition.mark_and_code(text)
+            is_opened = target_id in opened
+            key = (mark, code, is_opened)
+            fits = judged.get(key)
+            if fits is None:
+                condition = target_condition.of_mark(mark, code)
+                fits = judged[key] = self._fits(condition, is_opened=is_opened)
+            if fits:
+                chosen.add(target_id)
+        return chosen
 
     def _may_match(self) -> bool:
         """Whether there is any target with one of the states, by the counts of the board."""
