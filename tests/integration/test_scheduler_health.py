@@ -30,7 +30,6 @@ from poller.service import scheduler_health
 from poller.settings import Settings
 from poller.state.board.breakers import Breakers
 from poller.state.board.record_formats import Opening
-from poller.state.cluster import due_soon
 from poller.state.redis_client import connect
 from tests.integration import api_clients
 
@@ -158,19 +157,6 @@ def test_the_picture_counts_what_is_due_within_twelve_seconds(fleet: Services) -
     assert found["board"]["states"] == {"ok": 1, "degraded": 0, "failing": 2, "unknown": 1}
     assert (found["board"]["targets"], found["board"]["parked"]) == (4, 1)
     assert [each["queue"] for each in found["unroutable"]] == ["poll.snmp"]
-
-
-def test_due_within_twelve_seconds_is_a_number_of_targets(fleet: Services) -> None:
-    """The twelfth second counts, the next millisecond does not; urgent and overdue ones count."""
-    keys, now_ms = fleet.keys, fleet.board.now_ms()
-    for place, instants in (
-        (keys.due("poll.x"), (now_ms - 5, now_ms + 12_000, now_ms + 12_001)),
-        (keys.urgent("poll.x"), (1,)),
-    ):
-        for number, at_ms in enumerate(instants):
-            fleet.redis.zadd(place, {f"{number}": at_ms})
-    counted = due_soon.count(fleet.redis, keys, ["poll.x", "poll.none"], now_ms, 12_000)
-    assert counted == {"poll.x": 3, "poll.none": 0}
 
 
 def test_the_picture_names_breakers_letters_and_stale_targets(fleet: Services) -> None:
