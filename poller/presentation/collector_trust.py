@@ -33,7 +33,8 @@ class CollectorTrust:
         """State, since when, crashes and reason of an installed collector, as JSON fields."""
         if self.records is None:
             reason = "Redis does not answer"
-            return {"state": None, "since": None, "crashes": None, "reason": reason}
+            unknown = dict.fromkeys(("state", "since", "since_seconds", "crashes"))
+            return {**unknown, "reason": reason}
 
         release = Release(collector.name, registry.distributions[collector.name])
         record = self.records.get(release, Record())

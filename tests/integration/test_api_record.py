@@ -11,12 +11,16 @@ import pytest
 
 from poller.bootstrap import Services
 from poller.db.inventory import devices, targets
-from poller.db.record import event_rows, run_ledger
+from poller.db.record import event_rows, run_ledger, stored_readings
+from poller.db.record.stored_readings import Stored
 from poller.domain.access.scopes import Scope
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.metrics.reading import Kind as SeriesKind
+from poller.domain.metrics.reading import ReadingSet, Series, SeriesSet
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.run import Run
+from poller.service.record import reading_listing
 from poller.state.cluster import event_stream
 from tests.integration import api_clients
 from tests.integration.api_clients import TestClient
@@ -87,8 +91,8 @@ def test_runs_have_the_fields_of_the_command(services: Services, ids: dict[str, 
         ({"device": "sw1"}, 30),
         ({"device": "sw1", "target": "snmp", "outcome": ["failed", "refused"]}, 10),
         ({"code": "timeout"}, 10),
-        ({"filter": "site:ber"}, 10),
-        ({"filter": "site:ber", "device": "sw1"}, 0),
+        ({"where": "site:ber"}, 10),
+        ({"where": "site:ber", "device": "sw1"}, 0),
         ({"since": ago(5.5)}, 15),
         ({"until": ago(15.5)}, 5),
         ({"outcome": "gone"}, 0),
@@ -131,8 +135,8 @@ def test_runs_of_a_removed_target_are_found_by_its_id(
         ("/runs?target=snmp", 422, "device"),
         ("/runs?code=nonsense", 422, "code"),
         ("/runs?outcome=nonsense", 422, "outcome"),
-        ("/runs?filter=nonsense", 422, "nonsense"),
-        ("/runs?filter=site:nowhere", 404, "nowhere"),
+        ("/runs?where=nonsense", 422, "nonsense"),
+        ("/runs?where=site:nowhere", 404, "nowhere"),
         ("/runs?since=yesterday", 422, "since"),
         ("/runs?since=" + "9" * 41, 422, "since"),
         ("/runs?limit=501", 422, "limit"),
@@ -180,7 +184,7 @@ def test_a_token_of_one_site_sees_its_runs_only(services: Services, ids: dict[st
         f"/targets/{ids['sw1']}/runs",
     ):
         assert api.get(f"/api/v1{path}").status_code == 404
-    assert api.get("/api/v1/runs?filter=site:ams").status_code == 403
+    assert api.get("/api/v1/runs?where=site:ams").status_code == 403
 
 
 def test_a_token_of_a_site_without_devices_sees_nothing(
@@ -247,7 +251,7 @@ def test_events_that_are_copied_between_pages_are_listed_once(
         ({"kind": "leadership_taken"}, 10),
         ({"kind": ["leadership_taken", "device_went_down"]}, 30),
         ({"device": "sw1"}, 10),
-        ({"filter": "site:ber"}, 10),
+        ({"where": "site:ber"}, 10),
         ({"since": "9999-01-01"}, 0),
     ],
 )
@@ -287,3 +291,83 @@ def test_a_broken_entry_of_the_stream_breaks_no_list(
     [item] = pages(api_clients.client(services), "/events")
     assert item["at"] == "9999-12-31T23:59:59Z"
     assert json.dumps(item)
+
+
+def store_readings(services: Services, target_id: int, *at_ms: int) -> None:
+    """Polls of three series: two counters and a gauge that is no number."""
+    shape = SeriesSet(
+        (
+            Series("octets_total", (("if", "1"),), SeriesKind.COUNTER),
+            Series("octets_total", (("if", "2"),), SeriesKind.COUNTER),
+            Series("temperature", (), SeriesKind.GAUGE),
+        )
+    )
+    writer = stored_readings.Writer(services.engine)
+    for at in at_ms:
+        grown = float(at - NOW + 10_000_000)
+        values = ReadingSet(shape, [grown, 2 * grown, float("nan")])
+        writer.write([Stored(target_id, at, values)], NOW)
+
+
+def test_readings_are_the_last_values(services: Services, ids: dict[str, int]) -> None:
+    """Page by page; NaN is null, and the metric is filtered by a part of its name."""
+    store_readings(services, ids["sw1"], NOW - MINUTE, NOW)
+    api = api_clients.client(services)
+    for path in ("/devices/sw1/readings", f"/targets/{ids['sw1']}/readings"):
+        found = pages(api, path, limit=2)
+        assert [item["value"] for item in found] == [10_000_000, 20_000_000, None]
+        assert found[1]["labels"] == {"if": "2"}
+        assert [item["metric"] for item in pages(api, path, metric="temp")] == ["temperature"]
+    assert pages(api, "/devices/sw1/readings", since="9999-01-01") == []
+    assert pages(api, "/devices/sw2/readings") == []
+
+
+def test_a_poll_between_two_pages_of_readings_mixes_nothing(
+    services: Services, ids: dict[str, int]
+) -> None:
+    """The second page goes on with the poll that the first one began."""
+    store_readings(services, ids["sw1"], NOW - MINUTE)
+    api = api_clients.client(services)
+    first = api.get("/api/v1/devices/sw1/readings?limit=1").json()
+    store_readings(services, ids["sw1"], NOW)
+    params = {"cursor": first["next"]}
+    rest = api.get("/api/v1/devices/sw1/readings", params=params).json()
+    ats = {item["at"] for item in first["items"] + rest["items"]}
+    assert (len(ats), len(rest["items"])) == (1, 2)
+
+
+def test_readings_since_an_instant_are_the_history_of_a_target(
+    services: Services, ids: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest first, in pages that read few polls."""
+    monkeypatch.setattr(reading_listing, "MOST_POLLS", 3)
+    store_readings(services, ids["sw1"], *(NOW - number * MINUTE for number in range(10, 0, -1)))
+    path = f"/targets/{ids['sw1']}/readings"
+    api = api_clients.client(services)
+    found = pages(api, path, since=ago(8.5), metric="octets", limit=5)
+    assert len(found) == 16
+    assert [item["at"] for item in found] == sorted(item["at"] for item in found)
+    assert pages(api, path, since=ago(8.5), metric="nothing", limit=5) == []
+
+
+def test_rates_have_pages(services: Services, ids: dict[str, int]) -> None:
+    """Each counter has its newest rate; with `since` also the rates of that time."""
+    store_readings(services, ids["sw1"], NOW - 2 * MINUTE, NOW - MINUTE, NOW)
+    api = api_clients.client(services)
+    found = pages(api, "/devices/sw1/rates", limit=1)
+    assert [item["per_second"] for item in found] == [1000.0, 2000.0]
+    assert "rates" not in found[0]
+    [item] = api.get("/api/v1/devices/sw1/rates?since=1h&limit=1").json()["items"]
+    assert item["mean_per_second"] == 1000.0
+    assert len(item["rates"]) >= 2
+
+
+def test_a_token_of_one_site_reads_its_devices_only(
+    services: Services, ids: dict[str, int]
+) -> None:
+    """The readings of another site are not found."""
+    store_readings(services, ids["sw1"], NOW)
+    api = api_clients.client(services, READ, "ber")
+    for path in ("devices/sw1/readings", "devices/sw1/rates", f"targets/{ids['sw1']}/readings"):
+        assert api.get(f"/api/v1/{path}").status_code == 404
+    assert api.get("/api/v1/devices/sw2/readings").status_code == 200

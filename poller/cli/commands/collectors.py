@@ -27,7 +27,6 @@ from poller.cli.output.render import Json
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector
-    from poller.presentation.collector_trust import CollectorTrust
 
 SCHEMA = "poller.collectors/1"
 
@@ -128,28 +127,27 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List collectors with abilities and options, and those that are broken or crashed."""
-    from poller.collectors import api, descriptions, registry
+    from poller.collectors import api, registry
+    from poller.service.cluster import collector_listing
 
-    found = registry.load()
-    chosen = found.collectors if name is None else {name: found.get(name)}
     if schema:
-        _print_schema(name, found.collectors)
+        collectors = registry.load()
+        chosen = collectors.collectors if name is None else {name: collectors.get(name)}
+        _print_schema(name, chosen)
         return
 
-    trust = _trust()
-
-    items: Items = []
-    for each in chosen.values():
-        items.append({**descriptions.describe(each, found), **trust.describe(each, found)})
-
-    doubted = [item for item in trust.recorded_releases() if name in (None, item["collector"])]
-    broken = [asdict(each) for each in found.broken if name in (None, each.name)]
+    found = collector_listing.read(bootstrap.services())
+    if found.redis_error:
+        render.note(
+            f"note: which collectors are isolated or quarantined is not known: {found.redis_error}"
+        )
+    items = found.items(name)
+    recorded = found.trust.recorded_releases()
+    doubted = [item for item in recorded if name in (None, item["collector"])]
+    broken = [asdict(each) for each in found.registry.broken if name in (None, each.name)]
     if not as_json:
         _show(items, doubted, broken)
         return
-
-    for item in items:
-        item["schema"] = descriptions.schema(chosen[item["name"]])
 
     body = {
         "api_version": api.API_VERSION,
@@ -176,21 +174,6 @@ def release(
     from poller.cli.actions import collector_release
 
     collector_release.release(name, wait_s, dry_run, as_json)
-
-
-def _trust() -> CollectorTrust:
-    """The crash records of all collectors; without Redis a note, and no records."""
-    from poller.presentation import collector_trust
-    from poller.presentation.collector_trust import CollectorTrust
-
-    services = bootstrap.services()
-    try:
-        return collector_trust.read(services)
-    except errors.StoreError as error:
-        render.note(
-            f"note: which collectors are isolated or quarantined is not known: {error.message}"
-        )
-        return CollectorTrust(None, collector_trust.declared(services))
 
 
 def _show(items: Items, doubted: Items, broken: Items) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poller import errors
+from poller import bootstrap, errors
 from poller.cli.arguments.since import Since, instant_ms
 from poller.cli.arguments.target_arguments import TargetOption, TargetWord, split_target
 from poller.cli.commands import readings_rate
@@ -19,12 +17,11 @@ from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, plain
 from poller.cli.output.render import Json, Limit
 from poller.presentation import counter_units
+from poller.presentation.record import readings_json
+from poller.service import command_actor
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
-
-    from poller.db.inventory.targets import Target
-    from poller.db.record.stored_readings import Stored
+    from poller.service.record.reading_listing import TargetPoll
 
 
 def _labels(item: Item) -> str:
@@ -65,7 +62,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Print the values of the last poll of each target; with --rate the rates of its counters."""
-    from poller.db.inventory import targets
+    from poller.service.record import reading_listing
 
     since_ms = instant_ms(since)
     if since and not rate:
@@ -74,8 +71,10 @@ def command(
         )
 
     device, target = split_target(device, target)
-    engine = inventory_database.database()
-    chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
+    services = bootstrap.services()
+    inventory_database.database(services)
+    actor = command_actor.of_command()
+    chosen = reading_listing.chosen_targets(services, actor, device, target or "")
 
     if rate:
         from poller.db.record.stored_rates import RatesRequest
@@ -85,36 +84,22 @@ def command(
                 return [name for name in names if metric in name]
             return counter_units.without_short_counters(names)
 
-        readings_rate.show(engine, device, chosen, RatesRequest(matching, limit, since_ms), as_json)
+        rated = reading_listing.rates(services, chosen, RatesRequest(matching, limit, since_ms))
+        readings_rate.show(device, rated, bool(since_ms), as_json)
     else:
-        _show(engine, device, chosen, metric or "", limit, as_json)
+        _show(device, reading_listing.latest(services, chosen), metric or "", limit, as_json)
 
 
-def _show(
-    engine: Engine, device: str, chosen: Sequence[Target], metric: str, limit: int, as_json: bool
-) -> None:
+def _show(device: str, polls: Sequence[TargetPoll], metric: str, limit: int, as_json: bool) -> None:
     """Print the latest values, and a note for every target without any."""
-    from poller.db.record import stored_readings
-
-    ids = [target.id for target in chosen]
-    latest = stored_readings.latest(engine, ids)
-    now_s = time.time()
-
-    rows: list[dict[str, Any]] = []
-    unread = []
-    for target in chosen:
-        stored = latest.get(target.id)
-        if stored is None:
-            unread.append(target.name)
-        else:
-            rows += [row for row in _rows(target, stored, now_s) if metric in row["metric"]]
-
+    rows = _rows(polls, metric)
     more = {"device": device, "total": len(rows)}
-    render.listing("poller.readings/1", rows[:limit], _COLUMNS, as_json, **more)
+    render.listing(readings_json.SCHEMA, rows[:limit], _COLUMNS, as_json, **more)
     if as_json:
         return
 
-    if not chosen:
+    unread = [poll.target.name for poll in polls if poll.stored is None]
+    if not polls:
         render.note(f"{device} has no targets: poller target add {device} --collector snmp")
     elif not rows and not unread:
         render.note("nothing matches")
@@ -129,21 +114,13 @@ def _show(
         render.note(f"{total:,} values in all; more with --limit {total} or --metric NAME")
 
 
-def _rows(target: Target, stored: Stored, now_s: float) -> Iterator[dict[str, Any]]:
-    """The rows of a target's last poll, one per series."""
-    at_s = stored.at_ms / 1000
-    at = datetime.fromtimestamp(at_s, UTC)
-    age = max(0.0, round(now_s - at_s, 3))
-    readings = stored.readings
+def _rows(polls: Sequence[TargetPoll], metric: str) -> list[dict[str, Any]]:
+    """The JSON fields of the values, one row per series."""
+    from poller.service.record import reading_listing
 
-    for series, value in zip(readings.series.series, readings.values, strict=True):
-        yield {
-            "target": target.name,
-            "metric": series.name,
-            "labels": dict(series.labels),
-            "value": value if math.isfinite(value) else None,  # JSON has no NaN and no infinity
-            "kind": series.kind.value,
-            "width_bits": series.width or None,
-            "at": at,
-            "age_seconds": age,
-        }
+    now_ms = time.time_ns() // 1_000_000
+    rows = []
+    for each in reading_listing.values(polls, metric):
+        item = readings_json.item(each.target, each.at_ms, each.series, each.value, now_ms)
+        rows.append(item.model_dump())
+    return rows

@@ -15,10 +15,7 @@ from poller.domain.metrics.counters import Verdict
 from poller.presentation import counter_units, formatting, rates_json
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
-
-    from poller.db.inventory.targets import Target
-    from poller.db.record.stored_rates import RatesRequest, TargetRates
+    from poller.db.record.stored_rates import TargetRates
     from poller.domain.metrics.rates import Line
 
 _PLOT_WIDTH = 24
@@ -36,15 +33,9 @@ class _Row(dict[str, Any]):
         self.line = line
 
 
-def show(
-    engine: Engine, device: str, chosen: Sequence[Target], request: RatesRequest, as_json: bool
-) -> None:
+def show(device: str, rated: Sequence[TargetRates], span: bool, as_json: bool) -> None:
     """Print the newest rate of every counter; over a span also its mean and maximum."""
-    from poller.db.record import stored_rates
-
-    rated = stored_rates.of_targets(engine, chosen, request)
     now_ms = time.time_ns() // 1_000_000
-    span = bool(request.since_ms)
 
     rows = []
     for each in rated:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column, origin_column
@@ -28,12 +27,12 @@ _BROKEN = (
 
 def command(as_json: Json = False) -> None:
     """List installed sinks, whether the workers of this machine write to them, and broken ones."""
+    from poller.service.cluster import sink_listing
     from poller.settings import load
-    from poller.sinks import api, registry
+    from poller.sinks import api
 
-    found = registry.survey()
-    used = load().sinks
-    items = [_item(name, found, name in used) for name in found.plugins]
+    found = sink_listing.read(load().sinks)
+    items = [asdict(each) for each in found.sinks]
     broken = [asdict(each) for each in found.broken]
 
     if as_json:
@@ -51,22 +50,7 @@ def command(as_json: Json = False) -> None:
         render.echo("")
         render.listing(SCHEMA, broken, _BROKEN, as_json=False)
 
-    for name in used:
-        if name not in found.plugins:
-            render.note(
-                f"note: the setting sinks names {name}, which cannot be used: no worker will start"
-            )
-
-
-def _item(name: str, found: Any, used: bool) -> dict[str, Any]:
-    distribution, _, version = found.distributions[name].rpartition(" ")
-    admitted = found.plugins[name]
-    return {
-        "name": name,
-        "distribution": distribution,
-        "version": version,
-        "api_version": admitted.api_version,
-        "used": used,
-        "state": "deprecated API" if admitted.notice else "ok",
-        "deprecated": admitted.notice,
-    }
+    for name in found.unusable:
+        render.note(
+            f"note: the setting sinks names {name}, which cannot be used: no worker will start"
+        )

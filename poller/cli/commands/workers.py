@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from poller import bootstrap
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, Item, column, instant
-from poller.domain.record.overview import Overview, Worker
-from poller.presentation import formatting, running_workers
+from poller.cli.output.columns import Column, Fit, Item, column
+from poller.presentation import formatting
+from poller.presentation.cluster import workers_json
 from poller.state.cluster import overview_reader
 
 
@@ -16,42 +14,11 @@ def command(as_json: render.Json = False) -> None:
     """List workers with their tags, collectors, load and last poll; running workers come first."""
     services = bootstrap.services()
     view = overview_reader.read(services.redis, services.keys)
-    items = [_item(worker, view) for worker in view.workers]
-    items.sort(key=lambda item: (item["state"] != "running", item["name"]))
-    render.listing("poller.workers/1", items, _COLUMNS, as_json)
+    items = [item.model_dump() for item in workers_json.workers(view)]
+    render.listing(workers_json.SCHEMA, items, _COLUMNS, as_json)
 
     if not items and not as_json:
         render.note("no worker runs: poller worker, or celery -A poller worker, starts one")
-
-
-def _item(worker: Worker, view: Overview) -> dict[str, Any]:
-    """The JSON fields of a worker."""
-    is_running = running_workers.is_running(worker, view)
-    last_poll_ms = view.as_of_ms - worker.polled_ms
-    seen_ms = view.as_of_ms - worker.seen_ms
-
-    return {
-        "name": view.labels[worker.key],
-        "state": "running" if is_running else "lost",
-        "pid": worker.pid or None,
-        "seen": instant(worker.seen_ms),
-        "started": instant(worker.started_ms),
-        "last_poll": instant(worker.polled_ms),
-        "last_poll_seconds": last_poll_ms // 1000 if worker.polled_ms else None,
-        "seen_seconds": seen_ms // 1000,
-        "polls": worker.polls,
-        "batches": worker.in_flight,
-        "slots": worker.slots,
-        "lent": worker.lent,
-        "rss_bytes": worker.rss_bytes,
-        "tags": dict(sorted(worker.tags.items())),
-        "collectors": dict(sorted(worker.collectors.items())),
-        "queues": sorted(worker.queues),
-        "spool_waiting": worker.spool_waiting,
-        "spool_dropped": worker.spool_dropped,
-        "rate_limit": worker.rate_limit,
-        "store_error": worker.store_error,
-    }
 
 
 def _state(item: Item) -> str:

@@ -14,6 +14,7 @@ import poller
 from poller.bootstrap import Services
 from poller.presentation import code_explanations
 from poller.web.api.access import audit_api, sessions_api, tokens_api, users_api
+from poller.web.api.cluster import cluster_api, collectors_api, overview_api
 from poller.web.api.contract import idempotency, problems
 from poller.web.api.contract.needs import Reading
 from poller.web.api.inventory import (
@@ -33,7 +34,7 @@ from poller.web.api.operations import (
     release_api,
     scheduler_health_api,
 )
-from poller.web.api.record import events_api, runs_api
+from poller.web.api.record import events_api, readings_api, runs_api
 
 DOCUMENT = f"{problems.PREFIX}/openapi.json"
 #: Routers of all resources, in the order of the document.
@@ -63,6 +64,14 @@ ROUTERS = (
     jobs_api.router,
     jobs_api.scheduler_router,
     release_api.router,
+    readings_api.router,
+    readings_api.of_target_router,
+    overview_api.router,
+    cluster_api.workers_router,
+    cluster_api.domains_router,
+    collectors_api.router,
+    cluster_api.sinks_router,
+    cluster_api.settings_router,
 )
 
 _DESCRIPTION = (

@@ -9,16 +9,16 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from poller.collectors import api, descriptions
+from poller.collectors import api
 from poller.domain.record.overview import Worker
 from poller.presentation import formatting
+from poller.presentation.cluster import collectors_json
 from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.health import GLYPHS, Tone
 
 if TYPE_CHECKING:
     from poller.collectors.registry import Registry
 
-SCHEMA = "poller.collectors/1"
 _TONES = {
     "quarantined": Tone.FAILING,
     "isolated": Tone.LATE,
@@ -69,7 +69,7 @@ def document(status: CollectorsStatus, now_ms: int) -> dict[str, Any]:
     """The collectors as JSON, in the schema of the command, with the number of workers of each."""
     recorded = status.trust.recorded_releases()
     return {
-        "schema": SCHEMA,
+        "schema": collectors_json.SCHEMA,
         "as_of": formatting.instant(now_ms),
         "api_version": api.API_VERSION,
         "api_served": sorted(api.SERVED),
@@ -103,14 +103,8 @@ def default_text(option: Mapping[str, Any]) -> str:
 
 
 def _items(status: CollectorsStatus) -> Iterator[dict[str, Any]]:
-    for name, collector in status.registry.collectors.items():
-        workers = sum(name in worker.collectors for worker in status.workers)
-        yield {
-            **descriptions.describe(collector, status.registry),
-            **status.trust.describe(collector, status.registry),
-            "workers": workers,
-            "schema": descriptions.schema(collector),
-        }
+    for collector in status.registry.collectors.values():
+        yield collectors_json.fields(collector, status.registry, status.trust, status.workers)
 
 
 def _row(item: Mapping[str, Any], workers: int) -> CollectorRow:

@@ -16,6 +16,7 @@ from poller import errors
 DEFAULT_LIMIT = 50
 MOST_ITEMS = 500
 _LONGEST_CURSOR = 2_000
+_INTEGERS = 2**63  # beyond those of a BIGINT column
 
 Item = TypeVar("Item")
 
@@ -54,11 +55,20 @@ def decode(cursor: str, *kinds: type) -> list[Any] | None:
     except (binascii.Error, ValueError, RecursionError):
         key = None
     is_list = isinstance(key, list) and len(key) == len(kinds)
-    if not is_list or any(type(part) is not kind for part, kind in zip(key, kinds, strict=True)):
+    if not is_list or not all(map(_is_storable, key, kinds)):
         hint = "use `next` of the page before, unchanged, with the same filter"
         raise errors.InvalidInput("cursor: this is not a cursor of this list", hint=hint)
     found: list[Any] = key
     return found
+
+
+def _is_storable(part: Any, kind: type) -> bool:
+    """Whether a part of a key has its kind, and a database can compare with it."""
+    if type(part) is not kind:
+        return False
+    if isinstance(part, int):
+        return abs(part) < _INTEGERS
+    return not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in str(part))
 
 
 def link_next(request: Request, response: Response, cursor: str | None) -> None:

@@ -19,7 +19,7 @@ from poller.web.api.contract.needs import Reading
 from poller.web.api.contract.paging import Cursor, Limit, Page
 from poller.web.api.record import event_viewers, record_filters
 from poller.web.api.record.event_viewers import EventFeed, Viewer
-from poller.web.api.record.record_filters import Device, Filter, Since, Target, Until
+from poller.web.api.record.record_filters import Device, Since, Target, Until, Where
 
 router = resources.router("events")
 
@@ -50,7 +50,7 @@ def list_events(
     kinds: Kinds = None,
     device: Device = "",
     target: Target = "",
-    matching: Annotated[Filter, Query(alias="filter")] = "",
+    where: Where = "",
     since: Since = "",
     until: Until = "",
     limit: Limit = paging.DEFAULT_LIMIT,
@@ -66,7 +66,7 @@ def list_events(
         kinds=kinds or (),
         device=device,
         target=target,
-        wanted=target_filter.parse(matching),
+        wanted=target_filter.parse(where),
         since_ms=record_filters.since_ms(since),
         until_ms=record_filters.until_ms(until) or 0,
     )
@@ -90,7 +90,7 @@ async def stream_events(
     kinds: Kinds = None,
     device: Device = "",
     target: Target = "",
-    matching: Annotated[Filter, Query(alias="filter")] = "",
+    where: Where = "",
     last_event_id: LastEventId = "",
 ) -> StreamingResponse:
     """Send events as they happen, as server-sent events: `id`, and `data` with one JSON object.
@@ -99,7 +99,7 @@ async def stream_events(
     """
     last_id = event_viewers.checked_id(last_event_id)
     query = EventQuery(
-        kinds=kinds or (), device=device, target=target, wanted=target_filter.parse(matching)
+        kinds=kinds or (), device=device, target=target, wanted=target_filter.parse(where)
     )
 
     def wanted() -> event_viewers.EventFilter:

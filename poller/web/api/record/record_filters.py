@@ -9,6 +9,7 @@ from fastapi import Path, Query
 
 from poller.domain.inventory import target_filter
 from poller.domain.record import instant_text
+from poller.web.api.contract.bulk_bodies import LONGEST_WHERE
 
 _LONGEST_NAME = 200
 _LONGEST_TIME = 40
@@ -19,10 +20,10 @@ Device = Annotated[str, Query(max_length=_LONGEST_NAME, description="Only of thi
 Target = Annotated[
     str, Query(max_length=_LONGEST_NAME, description="Only of this target of the device.")
 ]
-Filter = Annotated[
+Where = Annotated[
     str,
     Query(
-        max_length=2_000,
+        max_length=LONGEST_WHERE,
         description=f"Only of devices and targets that match: {target_filter.EXAMPLE}.",
     ),
 ]

@@ -16,7 +16,7 @@ from poller.web.api.contract import paging, resources
 from poller.web.api.contract.needs import Call, Reading
 from poller.web.api.contract.paging import Cursor, Limit, Page
 from poller.web.api.record import record_filters
-from poller.web.api.record.record_filters import Device, Filter, Since, Target, TargetId, Until
+from poller.web.api.record.record_filters import Device, Since, Target, TargetId, Until, Where
 
 router = resources.router("runs")
 of_target_router = resources.router("targets")
@@ -38,7 +38,7 @@ def list_runs(
     device: Device = "",
     target: Target = "",
     target_id: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
-    matching: Annotated[Filter, Query(alias="filter")] = "",
+    where: Where = "",
     outcomes: Outcomes = None,
     codes: Codes = None,
     since: Since = "",
@@ -54,7 +54,7 @@ def list_runs(
         device=device,
         target=target,
         target_id=target_id,
-        wanted=target_filter.parse(matching),
+        wanted=target_filter.parse(where),
         outcomes=outcomes or (),
         codes=codes or (),
         since_ms=record_filters.since_ms(since),

@@ -1,0 +1,1 @@
+"""The parts of the cluster as JSON: the same fields for the command line and the API."""

@@ -1,0 +1,123 @@
+"""Workers and domains as JSON, schema `poller.workers/1`. Fields may be added, never changed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from poller.domain.record.overview import Load, Overview, Worker
+from poller.domain.scheduling import queue_routing, unroutable
+from poller.presentation import running_workers
+from poller.presentation.record import instants
+from poller.presentation.record.instants import Instant
+
+SCHEMA = "poller.workers/1"
+
+
+class WorkerItem(BaseModel):
+    """One worker process."""
+
+    name: str
+    state: Literal["running", "lost"]
+    pid: int | None = Field(description="On its host; null if it does not tell.")
+    seen: Instant | None = Field(description="Its last heartbeat.")
+    started: Instant | None
+    last_poll: Instant | None
+    last_poll_seconds: int | None = Field(description="Since its last poll.")
+    seen_seconds: int = Field(description="Since its last heartbeat.")
+    polls: int
+    batches: int = Field(description="In flight.")
+    slots: int = Field(description="Batches that it polls at a time.")
+    lent: int = Field(description="Batches beyond its slots, which only wait for slow devices.")
+    rss_bytes: int
+    tags: dict[str, str]
+    collectors: dict[str, str] = Field(description="Package and version by name.")
+    queues: list[str]
+    spool_waiting: int = Field(description="Results on its disk, once for each store.")
+    spool_dropped: int
+    rate_limit: str
+    store_error: str = Field(description="Why it cannot poll or write now; empty for no reason.")
+
+
+class DomainItem(BaseModel):
+    """One queue: a collector and the tags that its targets require."""
+
+    name: str
+    collector: str
+    requires: dict[str, str]
+    is_served: bool = Field(description="Whether a running worker serves it.")
+    reason: str = Field(description="Why no running worker serves it; empty if one does.")
+    workers: list[str] = Field(description="The running workers that serve it.")
+    targets_due: int
+    targets_overdue: int
+    batches_waiting: int
+    needed_per_second: float = Field(description="Polls that its targets need.")
+    done_per_second: float = Field(description="Polls of the last minute.")
+    times_the_workers_needed: float | None = Field(
+        description="0: the workers keep up; null: nothing is polled."
+    )
+
+
+def workers(view: Overview) -> list[WorkerItem]:
+    """Return all workers, running ones first."""
+    items = [_worker(worker, view) for worker in view.workers]
+    items.sort(key=lambda item: (item.state != "running", item.name))
+    return items
+
+
+def domains(view: Overview) -> list[DomainItem]:
+    """Return all queues of the board, by name."""
+    living = running_workers.running(view)
+    labels = view.labels
+    items = []
+    for load in sorted(view.loads, key=lambda load: load.queue):
+        names = sorted(labels[worker.key] for worker in living if load.queue in worker.queues)
+        items.append(_domain(load, names, unroutable.reason(load.queue, living)))
+    return items
+
+
+def _worker(worker: Worker, view: Overview) -> WorkerItem:
+    last_poll_ms = view.as_of_ms - worker.polled_ms
+    seen_ms = view.as_of_ms - worker.seen_ms
+    return WorkerItem(
+        name=view.labels[worker.key],
+        state="running" if running_workers.is_running(worker, view) else "lost",
+        pid=worker.pid or None,
+        seen=instants.of_ms(worker.seen_ms),
+        started=instants.of_ms(worker.started_ms),
+        last_poll=instants.of_ms(worker.polled_ms),
+        last_poll_seconds=last_poll_ms // 1000 if worker.polled_ms else None,
+        seen_seconds=seen_ms // 1000,
+        polls=worker.polls,
+        batches=worker.in_flight,
+        slots=worker.slots,
+        lent=worker.lent,
+        rss_bytes=worker.rss_bytes,
+        tags=dict(sorted(worker.tags.items())),
+        collectors=dict(sorted(worker.collectors.items())),
+        queues=sorted(worker.queues),
+        spool_waiting=worker.spool_waiting,
+        spool_dropped=worker.spool_dropped,
+        rate_limit=worker.rate_limit,
+        store_error=worker.store_error,
+    )
+
+
+def _domain(load: Load, workers_of_queue: list[str], reason: str) -> DomainItem:
+    is_canonical = queue_routing.is_canonical(load.queue)
+    collector, requires = queue_routing.parse(load.queue) if is_canonical else (load.queue, {})
+    return DomainItem(
+        name=load.queue,
+        collector=collector,
+        requires=dict(requires),
+        is_served=not reason,
+        reason=reason,
+        workers=workers_of_queue,
+        targets_due=load.due,
+        targets_overdue=load.overdue,
+        batches_waiting=load.waiting,
+        needed_per_second=load.needed_per_s,
+        done_per_second=load.done_per_s,
+        times_the_workers_needed=load.shortage,
+    )

@@ -1,0 +1,1 @@
+"""The cluster over HTTP: overview, workers, domains, collectors, sinks, settings."""
