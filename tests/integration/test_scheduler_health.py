@@ -30,6 +30,8 @@ from poller.service import scheduler_health
 from poller.settings import Settings
 from poller.state.board.breakers import Breakers
 from poller.state.board.record_formats import Opening
+from poller.state.cluster import queue_loads
+from poller.state.cluster.queue_loads import QueueSizes
 from poller.state.redis_client import connect
 from tests.integration import api_clients
 
@@ -157,6 +159,18 @@ def test_the_picture_counts_what_is_due_within_twelve_seconds(fleet: Services) -
     assert found["board"]["states"] == {"ok": 1, "degraded": 0, "failing": 2, "unknown": 1}
     assert (found["board"]["targets"], found["board"]["parked"]) == (4, 1)
     assert [each["queue"] for each in found["unroutable"]] == ["poll.snmp"]
+
+
+def test_due_within_twelve_seconds_ends_with_the_twelfth(fleet: Services) -> None:
+    """The twelfth second counts, the next millisecond does not; urgent and overdue ones count."""
+    keys, now_ms = fleet.keys, fleet.board.now_ms()
+    due = {"1": now_ms - 5, "2": now_ms + 12_000, "3": now_ms + 12_001}
+    fleet.redis.zadd(keys.due("poll.x"), due)
+    fleet.redis.zadd(keys.urgent("poll.x"), {"4": 1})
+    pipe = fleet.redis.pipeline(transaction=False)
+    queue_loads.add_to(pipe, keys, "poll.x", now_ms)
+    sizes = QueueSizes(*pipe.execute())
+    assert (sizes.due, sizes.due_soon, sizes.urgent_soon) == (3, 2, 1)
 
 
 def test_the_picture_names_breakers_letters_and_stale_targets(fleet: Services) -> None:
