@@ -91,6 +91,14 @@ def test_the_rebuild_section_fills_a_board_and_then_finds_nothing_to_do(tmp_path
     assert found["unchanged_ms"] < found["rebuild_s"] * 1000
 
 
+@pytest.mark.usefixtures("server")
+def test_the_api_section_reads_health_lists_and_explanations(tmp_path: Path) -> None:
+    """Every route of the section answers beside a running fleet."""
+    found = values(measured(tmp_path, "api"))
+    assert len(found) == 16
+    assert min(found.values()) > 0
+
+
 def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
     """The section reports figures only if every row is stored; a poll takes little more on disk
     than its values.
