@@ -520,6 +520,10 @@ def test_a_token_is_in_one_response_only(site: Site) -> None:
     assert value.startswith("poller_")
     listed = admin.get("/api/v1/tokens")
     assert [token["name"] for token in listed.json()["items"]] == ["ci", "t"]
+    first = admin.get("/api/v1/tokens", params={"limit": 1}).json()
+    second = admin.get("/api/v1/tokens", params={"limit": 1, "cursor": first["next"]}).json()
+    assert [page["items"][0]["name"] for page in (first, second)] == ["ci", "t"]
+    assert second["next"] is None
     assert value not in listed.text + admin.get("/api/v1/audit").text
     wrong = admin.post("/api/v1/tokens", json={"name": "u", "scopes": ["read"], "site": "ams"})
     assert wrong.status_code == 404

@@ -125,11 +125,11 @@ def revoke_of(engine: Engine, name: str, actor: Actor) -> int:
     return revoke(engine, sessions.c.name == name, name, actor)
 
 
-def listing(engine: Engine, limit: int = 1_000) -> list[StoredSession]:
-    """Return log-ins that have not ended, the newest first."""
+def listing(engine: Engine, limit: int = 10_000) -> list[StoredSession]:
+    """Return log-ins that have not ended, in the order of their ids."""
     query = _VALID.where(sessions.c.expires_ms > database_clock.PresentMs())
     with sql.single_read(engine) as conn:
-        rows = conn.execute(query.order_by(sessions.c.created_ms.desc()).limit(limit))
+        rows = conn.execute(query.order_by(sessions.c.session_hash).limit(limit))
         return [_session(row._mapping) for row in rows]
 
 

@@ -142,8 +142,8 @@ def replace_hash(engine: Engine, name: str, old: str, new: str) -> None:
         conn.execute(sa.update(users).where(mine).values(password_hash=new))
 
 
-def _password_note(changes: UserEdit) -> dict[str, str]:
-    return {} if changes.password_hash is None else {"password": "changed"}
+def _password_note(changes: UserEdit) -> dict[str, bool]:
+    return {} if changes.password_hash is None else {"password_changed": True}
 
 
 def _end_sessions(conn: Connection, name: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
-from fastapi import Path, Request
+from fastapi import Path, Request, Response
 from pydantic import BaseModel, Field
 
 from poller.db.access.session_rows import StoredSession
@@ -12,9 +13,9 @@ from poller.domain.access.actor import ActorKind
 from poller.domain.access.scopes import Role, Scope
 from poller.security import token_values
 from poller.service.access import browser_logins
-from poller.web.api.contract import problems, resources
+from poller.web.api.contract import paging, problems, resources
 from poller.web.api.contract.needs import Administering, AnyLogin
-from poller.web.api.contract.paging import Page
+from poller.web.api.contract.paging import Cursor, Limit, Page
 
 router = resources.router("sessions")
 own_router = resources.router("session")
@@ -62,10 +63,20 @@ def show_own(call: AnyLogin, request: Request) -> OwnSession:
 
 
 @router.get("")
-def list_sessions(call: Administering) -> Page[SessionBody]:
-    """List the log-ins of all browsers, the newest first; at most 1,000."""
-    found = browser_logins.listing(call.services, call.actor)
-    return Page(items=[_body(session) for session in found])
+def list_sessions(
+    call: Administering,
+    request: Request,
+    response: Response,
+    limit: Limit = paging.DEFAULT_LIMIT,
+    cursor: Cursor = "",
+) -> Page[SessionBody]:
+    """List the log-ins of all browsers by their ids."""
+    listed = browser_logins.listing(call.services, call.actor)
+    found = sorted(listed, key=attrgetter("id"))  # a database may have another order
+    names = [session.id for session in found]
+    start, end, following = paging.after_name(names, limit, cursor)
+    paging.link_next(request, response, following)
+    return Page(items=[_body(session) for session in found[start:end]], next=following)
 
 
 @router.delete("/{session_id}", status_code=204, responses=problems.CHANGING)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated
 
-from fastapi import Path, Request
+from fastapi import Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from poller.db.access.token_rows import StoredToken
 from poller.domain.access.scopes import Scope
 from poller.service.access import api_tokens
 from poller.service.access.api_tokens import TokenDraft
-from poller.web.api.contract import problems, resources
+from poller.web.api.contract import paging, problems, resources
 from poller.web.api.contract.idempotency import HOLDS_SECRET
 from poller.web.api.contract.needs import Administering
-from poller.web.api.contract.paging import Page
+from poller.web.api.contract.paging import Cursor, Limit, Page
 
 router = resources.router("tokens")
 
@@ -54,10 +55,20 @@ class NewToken(BaseModel):
 
 
 @router.get("")
-def list_tokens(call: Administering) -> Page[TokenBody]:
+def list_tokens(
+    call: Administering,
+    request: Request,
+    response: Response,
+    limit: Limit = paging.DEFAULT_LIMIT,
+    cursor: Cursor = "",
+) -> Page[TokenBody]:
     """List all tokens by name, without their values."""
-    found = api_tokens.listing(call.services, call.actor)
-    return Page(items=[TokenBody(**_fields(token)) for token in found])
+    listed = api_tokens.listing(call.services, call.actor)
+    found = sorted(listed, key=attrgetter("name"))  # a database may have another order
+    names = [each.name for each in found]
+    start, end, following = paging.after_name(names, limit, cursor)
+    paging.link_next(request, response, following)
+    return Page(items=[TokenBody(**_fields(token)) for token in found[start:end]], next=following)
 
 
 @router.get("/{name}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated
 
-from fastapi import Path, Request
+from fastapi import Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from poller.db.access.user_rows import StoredUser
@@ -13,10 +14,10 @@ from poller.domain.access.scopes import Role
 from poller.security import passwords
 from poller.service.access import user_accounts
 from poller.service.access.user_accounts import UserChanges
-from poller.web.api.contract import problems, resources
+from poller.web.api.contract import paging, problems, resources
 from poller.web.api.contract.idempotency import HOLDS_SECRET
 from poller.web.api.contract.needs import Administering
-from poller.web.api.contract.paging import Page
+from poller.web.api.contract.paging import Cursor, Limit, Page
 
 router = resources.router("users")
 
@@ -59,10 +60,20 @@ class UserEdit(BaseModel):
 
 
 @router.get("")
-def list_users(call: Administering) -> Page[UserBody]:
+def list_users(
+    call: Administering,
+    request: Request,
+    response: Response,
+    limit: Limit = paging.DEFAULT_LIMIT,
+    cursor: Cursor = "",
+) -> Page[UserBody]:
     """List all users by name."""
-    found = user_accounts.listing(call.services, call.actor)
-    return Page(items=[_body(user) for user in found])
+    listed = user_accounts.listing(call.services, call.actor)
+    found = sorted(listed, key=attrgetter("name"))  # a database may have another order
+    names = [each.name for each in found]
+    start, end, following = paging.after_name(names, limit, cursor)
+    paging.link_next(request, response, following)
+    return Page(items=[_body(user) for user in found[start:end]], next=following)
 
 
 @router.get("/{name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import bisect
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Generic, TypeVar
@@ -69,6 +70,18 @@ def _is_storable(part: Any, kind: type) -> bool:
     if isinstance(part, int):
         return abs(part) < _INTEGERS
     return not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in str(part))
+
+
+def after_name(names: Sequence[str], limit: int, cursor: str) -> tuple[int, int, str | None]:
+    """Return where a page of a short list begins and ends, and the cursor of the next page.
+
+    The names are in order, and each is there once. Raises InvalidInput for a wrong cursor.
+    """
+    key = decode(cursor, str)
+    start = 0 if key is None else bisect.bisect_right(names, key[0])
+    end = min(start + limit, len(names))
+    last = [names[end - 1]] if start < end < len(names) else None
+    return start, end, encode(last)
 
 
 def link_next(request: Request, response: Response, cursor: str | None) -> None:
