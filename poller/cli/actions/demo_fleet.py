@@ -80,7 +80,7 @@ def install(services: Services, count: int, ports: Ports, interval: str = "60s")
         secret = models.from_json(json.dumps(dict(fields)))
         sealed = services.keyring.seal(secret.to_json(), name, secret.kind)
         with suppress(errors.AlreadyExists):  # a device outside the fleet uses it
-            credential_rows.add(services.engine, name, secret.kind, sealed)
+            credential_rows.add(services.engine, name, secret.kind, sealed, _author(services))
 
     drafts = [_row(services, row) for row in rows]
     imports.apply_import(services.engine, drafts, author=_author(services))
@@ -99,13 +99,13 @@ def clear(services: Services) -> None:
 
     for name in fleet.CREDENTIALS:
         with suppress(errors.ConfigError):  # never made, or in use
-            credential_rows.remove(services.engine, name)
+            credential_rows.remove(services.engine, name, _author(services))
 
     for site in sites.listing(services.engine):
         unused = not site.devices and not site.requires
         if unused and site.name in fleet.SITES:
             with suppress(errors.ConfigError):  # it got a device meanwhile
-                sites.remove(services.engine, site.name)
+                sites.remove(services.engine, site.name, _author(services))
 
 
 def tagged(services: Services) -> Tagged:
