@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Iterable
 
@@ -36,13 +37,22 @@ class AsActor:
 
 
 def client(
-    services: Services, given: Iterable[AccessScope] | None = EVERYTHING, site: str | None = None
+    services: Services,
+    given: Iterable[AccessScope] | None = EVERYTHING,
+    site: str | None = None,
+    ended: bool = False,
 ) -> TestClient:
-    """A client of the API with these scopes; None is a caller without a login."""
+    """A client of the API with these scopes; None is a caller without a login.
+
+    With `ended` the process is about to stop, so that streams end at once.
+    """
+    stopping = asyncio.Event()
+    if ended:
+        stopping.set()
     actor = None
     if given is not None:
         actor = Actor("ci", ActorKind.TOKEN, "127.0.0.1", scopes.granted(given), site)
-    app = create_app(web_process.backend_queries(services), services=services)
+    app = create_app(web_process.backend_queries(services), stopping, services=services)
     app.add_middleware(AsActor, actor=actor)
     app.user_middleware.append(app.user_middleware.pop(0))  # the innermost decides
     return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)

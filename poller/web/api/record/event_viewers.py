@@ -122,7 +122,8 @@ class EventFeed:
         try:
             entries = await self._after(viewer)
         except errors.StoreError:
-            return b""  # Redis is away; the reader goes on when it is back
+            await asyncio.sleep(RETRY_S)  # Redis is away; the reader goes on when it is back
+            return b""
         frames = []
         for entry in entries:
             viewer.last_id = entry.id
@@ -142,7 +143,9 @@ class EventFeed:
         return [entry for entry in self._entries if event_stream.is_before(last_id, entry.id)]
 
     def _has_more(self, viewer: Viewer) -> bool:
-        return bool(viewer.last_id) and event_stream.is_before(viewer.last_id, self._last_id)
+        if not viewer.last_id or not self._last_id:
+            return False
+        return event_stream.is_before(viewer.last_id, self._last_id)
 
     async def _renewed(self, viewer: Viewer) -> EventFilter:
         with contextlib.suppress(errors.StoreError):  # the last filter stays in force
