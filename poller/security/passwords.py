@@ -31,6 +31,8 @@ def checked(password: str, user: str = "") -> str:
         )
     if len(password) > LONGEST:
         raise errors.InvalidInput(f"the password has more than {LONGEST} characters")
+    if not password.isprintable():
+        raise errors.InvalidInput("the password has a character that cannot be typed")
     if user and password.lower() == user.lower():
         raise errors.InvalidInput("the password is the name of the user")
     return password
@@ -44,7 +46,7 @@ def hashed(password: str) -> str:
 
 def matches(stored: str | None, password: str) -> bool:
     """Whether the password is the one of the hash. Without a hash the answer takes as long."""
-    if len(password) > LONGEST:
+    if len(password) > LONGEST or not password.isprintable():
         password = ""
     with _TURNS:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from fastapi.routing import APIRoute
 
 from poller import errors
 from poller.bootstrap import Services
+from poller.db import engine as sql
+from poller.db import migrate
 from poller.db.access import audit_rows, session_rows, token_rows
 from poller.db.access.audit_rows import AuditQuery
 from poller.db.inventory import devices
@@ -595,3 +598,27 @@ def test_no_secret_of_a_login_is_kept_anywhere(
     assert "login_failed" in logged
     for secret in (PASSWORD, mistyped, "a wrong password 123", cookie, form, token):
         assert secret not in kept + logged
+
+
+def test_characters_that_no_database_takes_are_refused(
+    services: Services, monkeypatch: pytest.MonkeyPatch, fresh_postgres_url: str
+) -> None:
+    """A zero byte in a name is a mistake of the caller, on PostgreSQL too."""
+    engine = sql.create(fresh_postgres_url)
+    migrate.upgrade(engine)
+    monkeypatch.setitem(services.__dict__, "engine", engine)
+    site = Site(services)
+    admin = site.client("127.0.0.1")
+    paths = ["users/a%00b", "tokens/a%00b", "audit?actor=%00", "audit?subject=a%00"]
+    assert [admin.get(f"/api/v1/{path}").status_code for path in paths] == [422] * 4
+    assert admin.delete("/api/v1/users/a%00b").status_code == 422
+    assert admin.delete("/api/v1/tokens/a%00b").status_code == 422
+    assert admin.delete("/api/v1/sessions/a%00b").status_code == 422
+    surrogate = {"name": "max", "password": "\ud800" * 20}
+    body = json.dumps(surrogate).encode()
+    headers = {"Content-Type": "application/json"}
+    assert admin.post("/api/v1/users", content=body, headers=headers).status_code == 422
+    named = {"name": "t", "scopes": ["read"], "site": "a\0b"}
+    assert admin.post("/api/v1/tokens", json=named).status_code == 422
+    assert log_in(admin, "a\0b", "x\0y").status_code == 401
+    engine.dispose()

@@ -44,6 +44,8 @@ def add(services: Services, actor: Actor, draft: TokenDraft) -> MadeToken:
     """Make a token. Raises InvalidInput, AlreadyExists, NotFound (its site), NotAllowed."""
     require_admin(actor)
     naming.checked_name(draft.name, "token name")
+    if draft.site is not None:
+        naming.checked_name(draft.site, "site name")
     _refuse_wide(draft)
     value = token_values.new()
     digest = token_values.digest(value)
@@ -55,6 +57,7 @@ def add(services: Services, actor: Actor, draft: TokenDraft) -> MadeToken:
 def remove(services: Services, actor: Actor, name: str) -> None:
     """Remove a token; servers refuse it within seconds. Raises NotFound, NotAllowed."""
     require_admin(actor)
+    naming.checked_name(name, "token name")
     token_rows.remove(services.engine, name, actor)
 
 
@@ -67,6 +70,7 @@ def listing(services: Services, actor: Actor) -> list[StoredToken]:
 def get(services: Services, actor: Actor, name: str) -> StoredToken:
     """Return one token. Raises NotFound, NotAllowed, StoreError."""
     require_admin(actor)
+    naming.checked_name(name, "token name")
     return token_rows.get(services.engine, name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from poller import errors
 from poller.db import database_clock
 from poller.db import engine as sql
 from poller.db.access import audit_rows
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 def listing(services: Services, actor: Actor, query: AuditQuery) -> list[AuditRow]:
     """Return rows, the newest first. Raises NotAllowed, StoreError."""
     require_admin(actor)
+    for word in (query.actor, query.action, query.subject):
+        if not word.isprintable():
+            raise errors.InvalidInput("a filter of the audit log is not printable text")
     return audit_rows.listing(services.engine, query)
 
 

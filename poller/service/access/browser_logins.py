@@ -42,7 +42,9 @@ def log_in(
     An unknown name, a wrong password and a disabled user get the same answer after the same work.
     """
     attempt = throttle.begin(address, name)
-    stored = user_rows.password_hash(services.engine, name)
+    stored = None
+    if name.isprintable():  # a database cannot compare with every character
+        stored = user_rows.password_hash(services.engine, name)
     if not passwords.matches(stored, password):
         # A name that is unknown may be a password typed into the wrong field.
         log.warning("login_failed", address=address, user=name if stored else "unknown")
@@ -75,7 +77,8 @@ def listing(services: Services, actor: Actor) -> list[StoredSession]:
 def revoke(services: Services, actor: Actor, session_id: str) -> None:
     """End a session by the id of the list. Raises NotFound, NotAllowed, StoreError."""
     require_admin(actor)
-    if not session_rows.revoke_one(services.engine, session_id, actor):
+    is_known = session_id.isalnum() and session_id.isascii()
+    if not is_known or not session_rows.revoke_one(services.engine, session_id, actor):
         raise errors.NotFound(f'no session with the id "{naming.printable(session_id)[:40]}"')
 
 

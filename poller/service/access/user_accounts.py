@@ -44,6 +44,7 @@ def edit(services: Services, actor: Actor, name: str, changes: UserChanges) -> S
     Raises InvalidInput, NotFound, NotAllowed, StoreError.
     """
     require_admin(actor)
+    accounts.checked_user_name(name)
     new_hash = None
     if changes.password is not None:
         new_hash = passwords.hashed(passwords.checked(changes.password, name))
@@ -54,6 +55,7 @@ def edit(services: Services, actor: Actor, name: str, changes: UserChanges) -> S
 def remove(services: Services, actor: Actor, name: str) -> None:
     """Remove a user and its sessions. Raises InvalidInput, NotFound, NotAllowed, StoreError."""
     require_admin(actor)
+    accounts.checked_user_name(name)
     user_rows.remove(services.engine, name, actor, _check(services, actor))
 
 
@@ -66,6 +68,7 @@ def listing(services: Services, actor: Actor) -> list[StoredUser]:
 def get(services: Services, actor: Actor, name: str) -> StoredUser:
     """Return one user. Raises NotFound, NotAllowed, StoreError."""
     require_admin(actor)
+    accounts.checked_user_name(name)
     return user_rows.get(services.engine, name)
 
 
