@@ -94,6 +94,30 @@ def test_a_finding_is_stored_published_and_polled_at_every_slot(world: World) ->
     ]
 
 
+def test_a_finding_waits_in_routine_order_and_is_not_left_alone(world: World) -> None:
+    """A target that is down stays among the due ones, and no breaker is counted."""
+    [one] = world.add("down")
+    for number in range(6):
+        world.poll_now([one], f"t{number}")
+    services = world.services
+    assert services.redis.zscore(services.keys.due(QUEUE), str(one)) is not None
+    assert services.redis.zcard(services.keys.urgent(QUEUE)) == 0
+    assert overview_reader.read(services.redis, services.keys).breakers_open == 0
+
+
+def test_an_opened_breaker_tells_its_probe_and_address(world: World) -> None:
+    """The event has the instant of the next probe, as the board has it, and the address."""
+    [one] = world.add("dead", interval_ms=10_000)
+    for number in range(3):
+        world.poll_now([one], f"t{number}")
+    services = world.services
+    entries = event_stream.newest(services.redis, services.keys, 20)
+    opened = [each.event for each in entries if each.event]
+    [event] = [event for event in opened if event.kind is Kind.BREAKER_OPENED]
+    assert event.data["probe_ms"] == world.due_ms(one)
+    assert event.data["address"]
+
+
 def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
     """Healthy targets are written and due again while the hanging poll still runs."""
     ids = world.add("hang", "answer", timeout_ms=8_000)
