@@ -52,6 +52,19 @@ def stored(engine: Engine) -> dict[int, Letter]:
     }
 
 
+def test_letters_have_pages_and_sites(engine: Engine, ids: list[int]) -> None:
+    """A page begins after the key of the one before; letters of other sites are left out."""
+    letters = [letter(ids[0]), letter(ids[1]), letter(ids[2], parked_ms=1_000)]
+    dead_letter_rows.write(engine, letters)
+    first = dead_letter_rows.listing(engine, EVERY, 2)
+    assert [named.letter.target_id for named in first] == [ids[2], ids[0]]
+    rest = dead_letter_rows.listing(engine, EVERY, 2, after=(2_000, ids[0]))
+    assert [named.letter.target_id for named in rest] == [ids[1]]
+    here = dead_letter_rows.listing(engine, Wanted(site="ber"))
+    assert [named.letter.target_id for named in here] == [ids[2]]
+    assert sum(group.letters for group in dead_letter_rows.groups(engine, Wanted(site="ams"))) == 2
+
+
 def test_a_letter_comes_back_as_it_was_written(engine: Engine, ids: list[int]) -> None:
     """A dead letter is read with the names of its target, also after it is written twice."""
     for _ in range(2):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+import anyio
+import httpx
 import pytest
 
 from poller import bootstrap, errors
@@ -27,7 +31,7 @@ from poller.state.cluster import quarantine_records, worker_registry
 from poller.state.cluster.quarantine_records import Release
 from poller.state.requests import poll_tickets
 from poller.state.requests.poll_tickets import PollTicket
-from poller.web.api.operations import board_api
+from poller.web.api.operations import board_api, poll_wait
 from tests.conftest import wait_until
 from tests.integration import api_clients
 from tests.integration.breaker_worlds import QUEUE, World
@@ -232,6 +236,41 @@ def test_a_poll_on_demand_is_waited_for(world: World, api: api_clients.TestClien
     assert [each["error_code"] for each in body["items"]] == ["timeout", "timeout"]
     [row] = audited(world.services)
     assert facts(row) == ("ci", "target.poll", "d1/snmp d2/snmp", 2)
+
+
+@pytest.mark.usefixtures("served")
+def test_waiting_requests_hold_no_thread(world: World, api: api_clients.TestClient) -> None:
+    """With one thread for all requests another request is answered while two wait."""
+    ids = world.add(2)
+
+    async def ask() -> list[int]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = 1
+        transport = httpx.ASGITransport(api.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            wait = partial(client.post, f"{API}/polls", timeout=60)
+            polls = [
+                asyncio.create_task(wait(json={"targets": [key], "wait_s": 60})) for key in ids
+            ]
+            requested = partial(wait_until, lambda: len(audited(world.services)) == 2, "the polls")
+            await asyncio.get_running_loop().run_in_executor(None, requested)
+            shown = await client.get(f"{API}/breakers/{ids[0]}", timeout=60)
+            assert shown.status_code == 200
+            assert not any(poll.done() for poll in polls)
+            finish(world, ids)
+            return [(await poll).status_code for poll in polls]
+
+    assert asyncio.run(ask()) == [200, 200]
+
+
+@pytest.mark.usefixtures("served")
+def test_a_wait_too_many_is_answered_at_once(
+    world: World, api: api_clients.TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of waiting requests is bounded: the next one gets its ticket."""
+    [key] = world.add(1)
+    monkeypatch.setattr(poll_wait, "_places", asyncio.Semaphore(0))
+    response = api.post(f"{API}/polls", json={"targets": [key], "wait_s": 60})
+    assert response.status_code == 202
 
 
 @pytest.mark.usefixtures("served")

@@ -67,6 +67,14 @@ def targets_by_id(
         return [selected_target(row) for row in conn.execute(query)]
 
 
+def ids_in_site(engine: Engine, ids: Collection[int], site: str) -> set[int]:
+    """Return those of the targets whose device is in this site."""
+    query = sa.select(targets.c.id).select_from(TARGETS_WITH_SITE)
+    is_here = sa.func.coalesce(sites.c.name, "") == site
+    with sql.single_read(engine) as conn:
+        return set(conn.execute(query.where(in_list(targets.c.id, ids), is_here)).scalars())
+
+
 def device_conditions(conn: Connection, wanted: TargetFilter) -> list[sa.ColumnElement[bool]]:
     """Return conditions on `devices` and `sites` for every key of a device but its address."""
     conditions: list[sa.ColumnElement[bool]] = []

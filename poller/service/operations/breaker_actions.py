@@ -87,7 +87,9 @@ def listing(
     services: Services, actor: Actor, query: BreakersQuery, watch: Watch = _unwatched
 ) -> OpenBreakers:
     """Return open breakers, the longest open first. Raises StoreError, NotFound, NotAllowed."""
-    visible = target_choice.visible_ids(services, actor, query.wanted)
+    visible = None
+    if query.wanted is not None and not query.wanted.is_empty:
+        visible = target_choice.visible_ids(services, actor, query.wanted)
     breakers = Breakers(services.board)
     view = overview_reader.read(services.redis, services.keys)
     expected = view.breakers_open + view.opened_by_hand
@@ -96,6 +98,9 @@ def listing(
     for each in watch(breakers.list_open(view.as_of_ms), expected):
         if visible is None or each.id in visible:
             found[each.id] = each
+    if actor.site is not None and visible is None:
+        here = filter_conditions.ids_in_site(services.engine, list(found), actor.site)
+        found = {key: each for key, each in found.items() if key in here}
 
     rest = [each for each in found.values() if query.after is None or _key(each) > query.after]
     page = heapq.nsmallest(query.limit, rest, key=_key)

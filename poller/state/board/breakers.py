@@ -19,10 +19,13 @@ from poller.domain.scheduling import slots
 from poller.state.board import failing_targets, record_formats
 from poller.state.board.board_reader import BoardReader
 from poller.state.board.record_formats import FIRST_INSTANT_MS, Opening, Spec
+from poller.state.board.unwell_targets import UnwellTargets
 from poller.state.redis_client import store_errors
 
 _CHUNK = 200
 _SCAN_COUNT = 2_000
+#: Above this number a scan of all targets costs less than to name those that are unwell.
+_MOST_UNWELL = 200_000
 #: A status can change between our read and our move. Five attempts are enough for a target that is
 #: polled once a second.
 _RESET_ATTEMPTS = 5
@@ -81,7 +84,7 @@ class Breakers:
         A target may come twice while the fleet grows.
         """
         openings = self.openings(now_ms)
-        for statuses in failing_targets.status_pages(self._redis, self._keys):
+        for statuses in self._candidates(openings):
             texts = {}
             for target_id, text in statuses.items():
                 mark = text.partition("[")[0]
@@ -93,6 +96,18 @@ class Breakers:
                 status = target_status.unpack(text)
                 opening = openings.get(target_id)
                 yield BoardTarget(target_id, spec.interval_ms, status, text, opening)
+
+    def _candidates(self, openings: Mapping[int, Opening]) -> Iterator[dict[int, str]]:
+        """The statuses of targets that may have an open breaker: those that are not ok, and those
+        opened by hand. All targets if the list of unwell ones cannot be used, or is long.
+        """
+        unwell = UnwellTargets(self._board)
+        ids = unwell.ids(_MOST_UNWELL)
+        if ids is None:
+            yield from failing_targets.status_pages(self._redis, self._keys)
+            return
+        for chunk in batched(sorted({*ids, *openings}), _SCAN_COUNT):
+            yield unwell.statuses(chunk)
 
     def show(self, ids: Sequence[int], now_ms: int) -> dict[int, BoardTarget]:
         """Return these targets with their breakers, without targets that are not on the board."""
