@@ -88,6 +88,7 @@ newcomer: setup ## measure the time from `poller plugin new` to first readings; 
 
 packages: ## install the Debian packages that the tests use
 	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus prometheus-snmp-exporter
+	@{ command -v node && command -v npm; } > /dev/null || deploy/packages nodejs npm
 
 format: setup ## format the code with ruff
 	@$(BIN)/ruff check --fix .
