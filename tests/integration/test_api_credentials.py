@@ -14,6 +14,7 @@ from poller.bootstrap import Services
 from poller.collectors import credentials
 from poller.db.inventory import credential_rows, inventory_feed
 from poller.domain.access.scopes import Scope
+from poller.service.inventory_forms import value_limits
 from poller.web.api.inventory import inventory_files_api
 from tests.integration import api_clients
 from tests.integration.api_clients import TestClient
@@ -172,6 +173,15 @@ def test_one_import_runs_at_a_time(api: TestClient) -> None:
     with inventory_files_api._importing:
         assert send(api, CSV).status_code == 409
     assert send(api, CSV).status_code == 200
+
+
+@pytest.mark.parametrize("media_type", sorted(FILES))
+def test_a_file_of_too_many_rows_is_refused_before_it_is_parsed(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch, media_type: str
+) -> None:
+    """The memory of the web role is bounded by the number of rows, not only by bytes."""
+    monkeypatch.setattr(value_limits, "MAX_REQUEST_ROWS", 0)
+    assert "more than 0 rows" in send(api, FILES[media_type], media_type).json()["detail"]
 
 
 def test_a_token_of_one_site_imports_and_exports_its_own_devices(

@@ -37,6 +37,18 @@ def read(content: bytes, form: Form, name: str) -> ParsedFile:
     return parsed
 
 
+def refuse_many_rows(content: bytes, form: Form, most: int) -> None:
+    """Raise InvalidInput for a file with more rows, before it is parsed.
+
+    A row is a line or, in JSON, an object.
+    """
+    mark = b"{" if form == "json" else b"\n"
+    if content.count(mark) > most:
+        raise errors.InvalidInput(
+            f"the file has more than {most:,} rows", hint="import it in parts, or by command"
+        )
+
+
 def write(file: TextIO, form: Form, devices: ExportedDevices, raw: bool = False) -> int:
     """Write in a form that `read` accepts; `raw` is for CSV. Returns the number of devices."""
     if form == "csv":

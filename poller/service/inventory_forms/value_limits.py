@@ -15,6 +15,9 @@ from poller.service.inventory_forms.inventory_rows import LineProblem, RawRow
 MAX_BYTES = 200_000_000
 #: Values of a file, with YAML's aliases expanded.
 MAX_VALUES = 10_000_000
+#: Rows of a file in a request, which shares its process with others: 100,000 devices with five
+#: targets each. A row takes up to 4 KB of memory.
+MAX_REQUEST_ROWS = 600_000
 #: Values of one field, such as the options of a target.
 MAX_FIELD_VALUES = 10_000
 

@@ -11,7 +11,7 @@ from poller.web.api.contract import problems
 
 MOST_BYTES = 1_048_576
 #: Paths with a larger limit: whole inventory files.
-LARGER = {f"{problems.PREFIX}/imports": 209_715_200}
+LARGER = {f"{problems.PREFIX}/imports": 33_554_432}
 TOO_LARGE = 413
 
 

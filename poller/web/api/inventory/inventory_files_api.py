@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from poller import errors
 from poller.service.inventory import inventory_export, inventory_import
 from poller.service.inventory.inventory_import import ImportFile
+from poller.service.inventory_forms import file_forms, value_limits
 from poller.service.inventory_forms.file_forms import Form
 from poller.web.api.contract import problems, resources
 from poller.web.api.contract.needs import Editing, Reading
@@ -52,7 +53,7 @@ _FILE_BODY: dict[str, Any] = {
 _CHUNK_BYTES = 262_144
 #: An export up to this size stays in memory, a larger one is written to a temporary file.
 _BYTES_IN_MEMORY = 4_194_304
-#: One import at a time: a large file takes ten times its size of memory.
+#: One import at a time: a file takes many times its size of memory.
 _importing = threading.Lock()
 
 
@@ -92,6 +93,7 @@ async def import_devices(
         raise errors.AlreadyRunning("another import runs", hint="send it again later")
     try:
         content = await request.body()
+        file_forms.refuse_many_rows(content, form, value_limits.MAX_REQUEST_ROWS)
         file = ImportFile(content, form, "file", update, dry_run, collector)
         done = await run_in_threadpool(
             inventory_import.import_file, call.services, call.author, file
