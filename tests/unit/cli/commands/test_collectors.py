@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
+from poller import bootstrap
 from poller.cli import main
 from poller.collectors import api, registry
 from poller.domain.inventory.api_version import Served
@@ -61,6 +62,7 @@ def _fail() -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    bootstrap.services.cache_clear()  # each test has its own plugins
     return (main.run(["collectors", *arguments]), *capsys.readouterr())
 
 
