@@ -13,6 +13,8 @@ from poller.service.access import audit_log
 from poller.web.api.contract import paging, resources
 from poller.web.api.contract.needs import Administering
 from poller.web.api.contract.paging import Cursor, Limit, Page
+from poller.web.api.record import record_filters
+from poller.web.api.record.record_filters import Since
 
 router = resources.router("audit")
 
@@ -42,13 +44,14 @@ def list_changes(
     actor: Word = "",
     action: Word = "",
     subject: Word = "",
-    since_ms: Annotated[int, Query(ge=0, le=2**53, description="Only from this instant on.")] = 0,
+    since: Since = "",
     limit: Limit = paging.DEFAULT_LIMIT,
     cursor: Cursor = "",
 ) -> Page[AuditBody]:
     """List changes, the newest first."""
     key = paging.decode(cursor, int)
     before_id = key[0] if key else None
+    since_ms = record_filters.since_ms(since)
     query = AuditQuery(actor, action, subject, since_ms, limit + 1, before_id)
     rows = audit_log.listing(call.services, call.actor, query)
     following = paging.encode([rows[limit - 1].id] if len(rows) > limit else None)
