@@ -42,6 +42,9 @@ SQLSTATES: dict[str, type[errors.PollerError]] = {
     **dict.fromkeys(_REFUSED.split(), errors.StoreError),
 }
 
+#: The words of psycopg for the one character that PostgreSQL neither stores nor compares.
+_NUL = "cannot contain NUL"
+
 #: Error class by exception name: those of PEP 249, and psycopg's own below OperationalError.
 DRIVERS: dict[str, type[errors.PollerError]] = {
     "IntegrityError": errors.StoreConflict,
@@ -163,6 +166,8 @@ def store_errors(url: URL, access: str) -> Iterator[None]:
 
 
 def translate(error: exc.SQLAlchemyError, url: URL) -> errors.PollerError:
+    if _NUL in str(getattr(error, "orig", "")):
+        return errors.InvalidInput("a text has a NUL character", hint="leave it out")
     kind = _kind(error)
     where = url.render_as_string(hide_password=True)
     cause = _cause(error, url)

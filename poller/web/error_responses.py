@@ -15,6 +15,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from starlette.exceptions import HTTPException
 
 from poller import errors
+from poller.domain.access.actor import Actor
+from poller.domain.access.scopes import Scope
 from poller.web.api.contract import problems
 from poller.web.pages.html import ErrorView, PageRenderer
 from poller.web.pages.themes import theme_from_cookies
@@ -68,6 +70,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
 
 def for_request(error: errors.PollerError, request: Request, page: PageRenderer) -> Response:
     """The response to a request that was refused before it got to its route."""
+    error = _shown(error, request)
     if problems.is_api(request):
         return problems.of_error(error)
     if request.url.path.startswith("/api/"):
@@ -78,6 +81,7 @@ def for_request(error: errors.PollerError, request: Request, page: PageRenderer)
 
 def for_page(error: errors.PollerError, request: Request, page: PageRenderer) -> Response:
     """The response to a request for a page that failed."""
+    error = _shown(error, request)
     status_code = status(error)
     if not _is_from_browser(request):
         headers = {"WWW-Authenticate": "Bearer"} if status_code == 401 else None
@@ -85,6 +89,18 @@ def for_page(error: errors.PollerError, request: Request, page: PageRenderer) ->
 
     view = ErrorView(_title(status_code), f"{error}.", error.hint)
     return _page(request, page, view, status_code)
+
+
+def _shown(error: errors.PollerError, request: Request) -> errors.PollerError:
+    """The error as its reader may know it: the names of servers are for those who may read."""
+    actor: Actor | None = getattr(request.state, "actor", None)
+    if actor is not None and actor.may(Scope.READ):
+        return error
+    if isinstance(error, errors.StoreError | errors.SchemaMismatch):
+        return errors.StoreUnavailable(
+            "a store of poller cannot be used now", hint="try again; `poller status` says which"
+        )
+    return error
 
 
 def status(error: errors.PollerError) -> int:

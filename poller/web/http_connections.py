@@ -9,6 +9,7 @@ import asyncio
 import time
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from poller.observability import logs
@@ -17,6 +18,9 @@ log = logs.get(__name__)
 
 #: Time for the whole head of a request, also of the next one on a connection that stays open.
 HEAD_S = 10.0
+#: While a body is being sent, the client sends LEAST_BODY bytes in each such time, or its rest.
+BODY_S = 10.0
+LEAST_BODY = 10_000
 #: Time for a client that does not read to take some bytes of its response.
 READ_S = 30.0
 #: Connections without a complete request; one more cuts the oldest of them.
@@ -34,9 +38,12 @@ def limit(most_streams: int) -> int:
 class WaitingConnections:
     """The connections of one server that have not sent a complete request, oldest first."""
 
-    def __init__(self, most: int = MOST_WAITING, head_s: float = HEAD_S) -> None:
+    def __init__(
+        self, most: int = MOST_WAITING, head_s: float = HEAD_S, body_s: float = BODY_S
+    ) -> None:
         self._most = most
         self.head_s = head_s
+        self.body_s = body_s
         self._waiting: dict[LimitedProtocol, None] = {}
         self._cut = 0
         self._log_mono = 0.0
@@ -71,6 +78,8 @@ class LimitedProtocol(H11Protocol):
         self._waiting = waiting
         self._head_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
+        self._body_timer: asyncio.TimerHandle | None = None
+        self._body_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -79,12 +88,14 @@ class LimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_wait()
         self._stop_read_timer()
+        self._stop_body_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._is_responding:
             self._end_wait()
+        self._watch_body(len(data))
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -118,6 +129,33 @@ class LimitedProtocol(H11Protocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _watch_body(self, received: int) -> None:
+        """Count the bytes of a body that is not complete; its first bytes start the clock."""
+        self._body_bytes += received
+        if not self._is_responding or self.conn.their_state is not h11.SEND_BODY:
+            self._stop_body_timer()
+        elif self._body_timer is None:
+            self._start_body_timer()
+
+    def _start_body_timer(self) -> None:
+        self._body_bytes = 0
+        self._body_timer = self.loop.call_later(self._waiting.body_s, self._check_body)
+
+    def _check_body(self) -> None:
+        """Cut a client that sent too little, unless it waits for the application to read."""
+        self._body_timer = None
+        if not self._is_responding or self.conn.their_state is not h11.SEND_BODY:
+            return
+        if self._body_bytes < LEAST_BODY and not self.flow.read_paused:
+            self.cut()
+        else:
+            self._start_body_timer()
+
+    def _stop_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
 
     def _stop_read_timer(self) -> None:
         if self._read_timer is not None:

@@ -201,7 +201,9 @@ def test_on_loopback_no_login_is_asked_until_somebody_can_log_in(local: Site) ->
     assert client.get("/api/overview").status_code == 401
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+@pytest.mark.parametrize(
+    "header", ["X-Forwarded-For", "X-Forwarded-User", "Forwarded", "X-Real-IP", "Via"]
+)
 def test_a_proxy_on_loopback_does_not_make_the_world_local(local: Site, header: str) -> None:
     """A request that a proxy passed on is not from this machine."""
     client = local.client("127.0.0.1")
@@ -567,7 +569,13 @@ def test_a_database_that_is_away_admits_nobody_new(
     file = Path(site.services.engine.url.database or "")
     file.rename(file.with_suffix(".away"))
     assert client.get("/api/overview", headers=header).status_code == 200
-    assert client.get("/api/overview", headers=other).status_code == 503
+    refused = client.get("/api/v1/sites", headers=other)
+    assert refused.status_code == 503
+    assert refused.json()["code"] == errors.StoreUnavailable.code
+    tried = log_in(client)
+    assert tried.status_code == 503
+    for told in (refused.text, tried.text, client.get("/login").text):
+        assert file.name not in told  # nobody has logged in
     assert client.get("/api/overview").status_code == 401
     assert client.get("/healthz").status_code == 200
     file.with_suffix(".away").rename(file)

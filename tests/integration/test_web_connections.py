@@ -5,12 +5,16 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from poller.web import http_connections, web_process
 from poller.web.backend_queries import BackendQueries
@@ -30,8 +34,25 @@ MOST_STREAMS = 2
 @pytest.fixture
 def port() -> Iterator[int]:
     """A server with small limits: 20 unfinished requests for half a second, two streams."""
+    yield from served()
+
+
+@pytest.fixture
+def body_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A server of an application that reads whole bodies, before it answers."""
+
+    async def reader(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            body = await Request(scope, receive).body()
+            await PlainTextResponse(f"{len(body)} bytes")(scope, receive, send)
+
+    monkeypatch.setattr(web_process, "create_app", lambda *_: reader)
+    yield from served()
+
+
+def served() -> Iterator[int]:
     backend = BackendQueries(overview=lambda: fleet.HEALTHY)
-    waiting = WaitingConnections(MOST_WAITING, head_s=0.5)
+    waiting = WaitingConnections(MOST_WAITING, head_s=0.5, body_s=0.5)
     server = web_process.server(backend, most_streams=MOST_STREAMS, waiting=waiting)
     listener = web_process.listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -69,6 +90,27 @@ def test_a_half_sent_request_is_cut_however_slowly_it_goes_on(port: int) -> None
     """Single bytes that complete no request do not prolong its time."""
     with connected(port, HALF) as slow:
         wait_until(lambda: not _takes(slow, b"x"), "the end of a slow request")
+
+
+def test_a_half_sent_body_is_cut_however_slowly_it_goes_on(body_port: int) -> None:
+    """Whoever can reach the server cannot take all its connections with bodies without an end."""
+    head = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\n"
+    with connected(body_port, head) as slow:
+        wait_until(lambda: not _takes(slow, b"x"), "the end of a slow body")
+
+
+def test_a_long_body_that_goes_on_is_read_to_its_end(body_port: int) -> None:
+    """The time of a body begins anew with every LEAST_BODY bytes, also of the next request."""
+    pieces = [b"x" * http_connections.LEAST_BODY] * 12
+
+    def slowly() -> Iterator[bytes]:
+        for piece in pieces:
+            time.sleep(0.1)
+            yield piece
+
+    with httpx.Client(base_url=f"http://127.0.0.1:{body_port}") as client:
+        assert client.post("/", content=slowly()).text == "120000 bytes"
+        assert client.post("/", content=slowly()).text == "120000 bytes"
 
 
 def test_the_next_request_on_an_open_connection_has_the_same_time(port: int) -> None:

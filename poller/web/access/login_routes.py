@@ -60,8 +60,9 @@ class LoginPages:
             means = await self.finder.means()
             if not means.for_people:
                 note = _NO_USERS
-        except errors.StoreError as error:
-            note, status = f"Nobody can log in now: {error}", 503
+        except errors.StoreError:
+            # Without the name of the server: whoever reads this has not logged in.
+            note, status = "Nobody can log in now: the database cannot be used.", 503
         root = "../" * (request.url.path.count("/") - 1)
         view = LoginView(message, note, after, self.finder.policy.has_provider, root)
         html = self._page.login(view, theme_from_cookies(request.cookies))

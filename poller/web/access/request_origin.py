@@ -11,7 +11,8 @@ from starlette.types import Scope
 from poller.web.access.access_policy import AccessPolicy
 
 #: Headers by which a request shows that a proxy passed it on.
-_MARKS = ("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "forwarded")
+_MARKS = ("x-real-ip", "forwarded", "via")
+_MARKED = "x-forwarded-"  # -for, -host, -proto, -user and others
 _LONGEST_ADDRESS = 45
 
 
@@ -29,7 +30,7 @@ def of_request(scope: Scope, headers: Headers, policy: AccessPolicy) -> RequestO
     """Return the origin of a request."""
     client = scope.get("client")
     peer = str(client[0]) if client else "unix"
-    is_forwarded = any(mark in headers for mark in _MARKS)
+    is_forwarded = any(_is_mark(name) for name in headers)
     is_https = policy.has_tls or scope.get("scheme") == "https"
     if not policy.proxies.trust(peer):
         return RequestOrigin(peer, is_https, False, is_forwarded)
@@ -40,6 +41,10 @@ def of_request(scope: Scope, headers: Headers, policy: AccessPolicy) -> RequestO
     if len(schemes) == 1:
         is_https = schemes[0].strip().lower() == "https"
     return RequestOrigin(address, is_https, True, is_forwarded)
+
+
+def _is_mark(header: str) -> bool:
+    return header in _MARKS or header.startswith(_MARKED)
 
 
 def _client(peer: str, hops: list[str], policy: AccessPolicy) -> str:

@@ -49,6 +49,10 @@ def wrapped(
             wrapped(sqlite3.IntegrityError("UNIQUE constraint failed"), exc.IntegrityError),
             errors.StoreConflict,
         ),
+        (
+            wrapped(psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")),
+            errors.InvalidInput,
+        ),
         (exc.TimeoutError("QueuePool limit reached"), errors.StoreUnavailable),
         (exc.InvalidRequestError("a bug"), errors.StoreError),
     ],
