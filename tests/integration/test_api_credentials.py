@@ -202,6 +202,23 @@ def test_a_token_of_one_site_imports_and_exports_its_own_devices(
     assert [line.partition(",")[0] for line in lines] == ["name", "sw1"]
 
 
+def test_a_token_of_one_site_counts_the_users_of_its_site(
+    api: TestClient, services: Services
+) -> None:
+    """How many devices of other sites use a credential is not its business."""
+    add(api, "shared")
+    for name, site in (("sw1", "ams"), ("sw2", "fra"), ("sw3", "fra")):
+        device = {"name": name, "address": "192.0.2.1", "site": site, "credential": "shared"}
+        assert api.post(f"{API}/devices", json=device).status_code == 201
+    own = api_clients.client(services, (Scope.READ,), "ams")
+    listed = own.get(f"{API}/credentials").json()["items"]
+    assert [(each["name"], each["devices"], each["targets"]) for each in listed] == [
+        ("shared", 1, 1)
+    ]
+    assert own.get(f"{API}/credentials/shared").json()["devices"] == 1
+    assert api.get(f"{API}/credentials/shared").json()["devices"] == 3
+
+
 def test_an_export_beyond_memory_goes_through_a_file(
     api: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,9 +127,11 @@ def _expected_row(conn: Connection, key: int | None, expected: str | None) -> An
     return row
 
 
-def listing(engine: Engine) -> list[StoredCredential]:
+def listing(engine: Engine, site: str | None = None) -> list[StoredCredential]:
+    """Return all credentials by name; with a site, only its own devices and targets count."""
+    query = _LISTING if site is None else _listing(_at(site))
     with sql.single_read(engine) as conn:
-        return [StoredCredential(**row._mapping) for row in conn.execute(_LISTING)]
+        return [StoredCredential(**row._mapping) for row in conn.execute(query)]
 
 
 def show(engine: Engine, name: str) -> StoredCredential:
@@ -143,7 +145,7 @@ def show(engine: Engine, name: str) -> StoredCredential:
 
 def used_at(engine: Engine, site: str) -> set[str]:
     """Return the names of the credentials that devices and targets of a site use."""
-    here = devices.c.site_id.in_(sa.select(sites.c.id).where(sites.c.name == site))
+    here = _at(site)
     of_devices = sa.select(devices.c.credential_id).where(here)
     joined = targets.join(devices, targets.c.device_id == devices.c.id)
     of_targets = sa.select(targets.c.credential_id).select_from(joined).where(here)
@@ -205,27 +207,36 @@ def _users(conn: Connection, key: int | None) -> list[str]:
     return [str(name) for name in conn.execute(query).scalars()]
 
 
-_used = sa.func.coalesce(targets.c.credential_id, devices.c.credential_id)
-_users_of_each = (
-    sa.select(_used.label("id"), sa.func.count().label("number"))
-    .select_from(targets.join(devices))
-    .group_by(_used)
-    .subquery()
-)
-_LISTING = (
-    sa.select(
-        credentials.c.id,
-        credentials.c.name,
-        credentials.c.kind,
-        credentials.c.version,
-        credentials.c.created_at,
-        credentials.c.updated_at,
-        sa.select(sa.func.count())
-        .where(devices.c.credential_id == credentials.c.id)
-        .scalar_subquery()
-        .label("devices"),
-        sa.func.coalesce(_users_of_each.c.number, 0).label("targets"),
+def _at(site: str) -> sa.ColumnElement[bool]:
+    """The condition of devices at a site."""
+    return devices.c.site_id.in_(sa.select(sites.c.id).where(sites.c.name == site))
+
+
+def _listing(here: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """All credentials, with the numbers of the devices and targets of a condition that use them."""
+    used = sa.func.coalesce(targets.c.credential_id, devices.c.credential_id)
+    users_of_each = (
+        sa.select(used.label("id"), sa.func.count().label("number"))
+        .select_from(targets.join(devices))
+        .where(here)
+        .group_by(used)
+        .subquery()
     )
-    .select_from(credentials.outerjoin(_users_of_each, _users_of_each.c.id == credentials.c.id))
-    .order_by(credentials.c.name)
-)
+    of_devices = sa.select(sa.func.count()).where(devices.c.credential_id == credentials.c.id, here)
+    return (
+        sa.select(
+            credentials.c.id,
+            credentials.c.name,
+            credentials.c.kind,
+            credentials.c.version,
+            credentials.c.created_at,
+            credentials.c.updated_at,
+            of_devices.scalar_subquery().label("devices"),
+            sa.func.coalesce(users_of_each.c.number, 0).label("targets"),
+        )
+        .select_from(credentials.outerjoin(users_of_each, users_of_each.c.id == credentials.c.id))
+        .order_by(credentials.c.name)
+    )
+
+
+_LISTING = _listing(sa.true())

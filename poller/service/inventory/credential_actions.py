@@ -51,7 +51,7 @@ class NewKey:
 
 def listing(services: Services, actor: Actor) -> list[StoredCredential]:
     """Return the credentials by name, without secrets; of one site those that are used there."""
-    found = credential_rows.listing(services.engine)
+    found = credential_rows.listing(services.engine, actor.site)
     if actor.site is None:
         return found
     used = credential_rows.used_at(services.engine, actor.site)
