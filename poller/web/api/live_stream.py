@@ -35,6 +35,12 @@ class StreamSlots:
     def __init__(self, most: int) -> None:
         self.most = most
         self.open = 0
+        self.of_programs = 0  # those of them that /api/v1/events/stream has
+
+    @property
+    def is_full_for_programs(self) -> bool:
+        """Whether programs have their half: one token must not take the streams of all pages."""
+        return self.is_full or self.of_programs >= (self.most + 1) // 2
 
     @property
     def is_full(self) -> bool:

@@ -66,14 +66,21 @@ def checked_id(text: str) -> str:
 
 
 async def slot(request: Request) -> AsyncIterator[None]:
-    """Hold one of the streams of this process. Raises TooManyRequests if all are taken."""
+    """Hold one of the streams of this process. Raises TooManyRequests if all are taken.
+
+    Half of the streams are for pages.
+    """
     slots: StreamSlots = request.app.state.stream_slots
-    if slots.is_full:
+    if slots.is_full_for_programs:
         raise errors.TooManyRequests(
-            f"{slots.most} streams are open already", hint="ask again later, or /api/v1/events"
+            f"{slots.open} streams are open already", hint="ask again later, or /api/v1/events"
         )
     async with contextlib.asynccontextmanager(slots.taken)():
-        yield
+        slots.of_programs += 1
+        try:
+            yield
+        finally:
+            slots.of_programs -= 1
 
 
 class EventFeed:
