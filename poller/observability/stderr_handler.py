@@ -25,10 +25,16 @@ class StderrHandler(logging.StreamHandler[TextIO]):
                 self.emit(record)
         return bool(found)
 
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Report a failed write, but not to a stream that is closed: nobody reads it."""
+        if not getattr(self.stream, "closed", False):
+            super().handleError(record)
+
     def flush(self) -> None:
         """Flush the stream."""
         with self._locked:
-            if self.stream and hasattr(self.stream, "flush"):
+            is_open = self.stream and not getattr(self.stream, "closed", False)
+            if is_open and hasattr(self.stream, "flush"):
                 self.stream.flush()
 
     @property

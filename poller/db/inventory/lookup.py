@@ -69,7 +69,8 @@ def target_id(conn: Connection, device: str, name: str) -> int:
         all_names = sa.select(targets.c.name).where(of_device).order_by(targets.c.name)
         existing = conn.execute(all_names).scalars().all()
         cause = "it has " + ", ".join(existing) if existing else "it has none"
-        raise errors.NotFound(f'device "{device}" has no target named "{name}"', cause=cause)
+        message = f'device "{device}" has no target named "{name}"'
+        raise errors.NotFound(message, cause=cause, hint=f"poller target list {device}")
     return int(found)
 
 

@@ -8,6 +8,8 @@ import logging
 import threading
 import time
 
+import pytest
+
 from poller.observability.stderr_handler import StderrHandler
 
 
@@ -41,3 +43,13 @@ def test_a_thread_that_is_interrupted_at_a_line_leaves_no_lock() -> None:
     assert handler.lock.acquire(timeout=5)
     handler.lock.release()
     handler.handle(record)
+
+
+def test_a_closed_stream_is_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that nobody can read any more leaves no traceback on another stream."""
+    stream = io.StringIO()
+    handler = StderrHandler(stream)
+    stream.close()
+    handler.handle(logging.LogRecord("poller", logging.INFO, "", 0, "a line", None, None))
+    handler.flush()
+    assert capsys.readouterr().err == ""
