@@ -97,8 +97,8 @@ _ROWS = (
     ErrorCode(
         code=TIMEOUT,
         meaning="no complete response before the deadline",
-        hint="check that the device is up. An SNMP agent is also silent when the community is"
-        " wrong. A slow device needs a longer --timeout",
+        hint="check that the device is up. With SNMP: a wrong community is answered by silence."
+        " A slow device needs a longer --timeout",
         category=Category.TRANSIENT,
         retried=True,
         reach=Reach.SILENT,

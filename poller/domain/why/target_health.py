@@ -33,7 +33,17 @@ class TargetHealth:
         """The state of the breaker; open while an operator keeps it open."""
         if self.opening:
             return BreakerState.OPEN
-        return circuit_breaker.state_at(self.status.breaker, self.now_ms)
+        return circuit_breaker.state_at(self.status.breaker, self._judged_ms)
+
+    @property
+    def _judged_ms(self) -> int:
+        """The instant for which the breaker is judged: before its probe while the target waits.
+
+        The probe is at a slot of the target's grid, which may come later than the breaker asks.
+        """
+        is_waiting = self.place in ("due", "urgent", "parked") and self.next_ms > self.now_ms
+        probe_ms = self.status.breaker.probe_ms
+        return min(self.now_ms, probe_ms - 1) if is_waiting and probe_ms else self.now_ms
 
     @property
     def breaker_since_ms(self) -> int:
@@ -46,18 +56,20 @@ class TargetHealth:
         if self.opening:
             return self.opening.since_ms
         breaker, finished_ms = self.status.breaker, self.status.finished_ms
-        return circuit_breaker.last_transition_ms(breaker, finished_ms, self.now_ms)
+        return circuit_breaker.last_transition_ms(breaker, finished_ms, self._judged_ms)
 
     @property
     def retry_ms(self) -> int:
         """When the target is tried again: the end of the opening by hand, the slow retry of a dead
-        letter, or the probe.
+        letter, or the slot of the probe.
         """
         if self.opening:
             return self.opening.until_ms
         if self.place == "parked":
             return self.next_ms
-        return self.status.breaker.probe_ms
+        probe_ms = self.status.breaker.probe_ms
+        is_waiting = self.place in ("due", "urgent") and self.next_ms
+        return self.next_ms if probe_ms and is_waiting else probe_ms
 
     @property
     def overdue_ms(self) -> int:
@@ -108,9 +120,21 @@ def warnings(health: TargetHealth, unroutable: Mapping[str, str]) -> list[str]:
     if health.is_long_overdue:
         intervals = health.overdue_ms // row.interval_ms
         found.append(f"The target is overdue by {intervals} of its intervals.")
+    if health.status.failures and not (health.opening or health.status.parked_ms):
+        found.append(_failing(health))
     if health.opening:
         found.append(f"{health.opening.who or 'An operator'} keeps the breaker open.")
     if health.status.parked_ms:
         reason = health.status.reason
         found.append(f"The target is a dead letter: {reason.value if reason else 'parked'}.")
     return found
+
+
+def _failing(health: TargetHealth) -> str:
+    """`The last 5 polls failed (timeout); the breaker is open.`"""
+    failures, code = health.status.failures, health.status.code
+    polls = "poll" if failures == 1 else f"{failures:,} polls"
+    text = f"The last {polls} failed" + (f" ({code})" if code else "")
+    if health.breaker_state is BreakerState.CLOSED:
+        return f"{text}."
+    return f"{text}; the breaker is {health.breaker_state.value.replace('_', '-')}."

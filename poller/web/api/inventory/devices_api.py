@@ -8,6 +8,7 @@ from fastapi import Request, Response
 
 from poller.domain.inventory import tag_change, target_filter
 from poller.domain.inventory.tag_change import TagChange
+from poller.presentation import formatting
 from poller.service.inventory import device_actions, device_bulk
 from poller.service.inventory.bulk_plan import BulkPlan
 from poller.web.api.contract import etags, paging, problems, resources
@@ -76,7 +77,13 @@ def add_device(call: Editing, response: Response, body: NewDevice) -> ChangedDev
 def change_devices(call: Editing, body: DeviceBulk) -> BulkResult:
     """Change all devices that match a filter. A dry run says how many there are."""
     plan = _plan(call, body)
-    return inventory_bulk.result(plan, body, f"{body.action} {len(plan.names):,} devices")
+    return inventory_bulk.result(plan, body, _action(body.action, len(plan.names)))
+
+
+def _action(action: str, count: int) -> str:
+    """`add a target to 42 devices`"""
+    verb = "add a target to" if action == "add_target" else action
+    return f"{verb} {formatting.counted(count, 'device')}"
 
 
 def _plan(call: Call, body: DeviceBulk) -> BulkPlan:

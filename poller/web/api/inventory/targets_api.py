@@ -8,6 +8,7 @@ from fastapi import Request, Response
 
 from poller.db.inventory.targets import Target
 from poller.domain.inventory import key_position, target_filter
+from poller.presentation import formatting
 from poller.service.inventory import target_actions, target_bulk
 from poller.service.inventory.bulk_plan import BulkPlan
 from poller.web.api.contract import etags, paging, problems, resources
@@ -70,7 +71,12 @@ def list_targets(
 def change_targets(call: Editing, body: TargetBulk) -> BulkResult:
     """Change all targets that match a filter. A dry run says how many there are."""
     plan = _plan(call, body)
-    return inventory_bulk.result(plan, body, f"{body.action} {len(plan.names):,} targets")
+    return inventory_bulk.result(plan, body, _action(body.action, len(plan.names)))
+
+
+def _action(action: str, count: int) -> str:
+    """`disable 42 targets`"""
+    return f"{action} {formatting.counted(count, 'target')}"
 
 
 def _plan(call: Call, body: TargetBulk) -> BulkPlan:

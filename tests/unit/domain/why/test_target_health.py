@@ -42,9 +42,29 @@ def test_the_last_transition_is_the_opening_the_failed_probe_or_the_probe(
     breaker: Breaker, state: BreakerState, transition_ms: int
 ) -> None:
     """A failed probe, which was the last poll, opens the breaker again."""
-    found = replace(WELL, status=FAILING._replace(breaker=breaker))
+    status = FAILING._replace(breaker=breaker)
+    found = replace(WELL, status=status, place="urgent", next_ms=breaker.probe_ms)
     assert (found.breaker_state, found.last_transition_ms) == (state, transition_ms)
     assert found.retry_ms == breaker.probe_ms
+
+
+def test_a_breaker_is_half_open_only_when_its_probe_may_run() -> None:
+    """The probe waits for its slot, and a parked target for its slow retry."""
+    status = FAILING._replace(breaker=Breaker(3, NOW - 500, NOW - 3))
+    for place in ("urgent", "parked"):
+        found = replace(WELL, status=status, place=place, next_ms=NOW + 40)
+        assert (found.breaker_state, found.retry_ms) == (BreakerState.OPEN, NOW + 40)
+        assert found.last_transition_ms == NOW - 9
+
+
+def test_a_failing_target_warns_of_its_failures_and_its_breaker() -> None:
+    """The sentence has the code of the last failure."""
+    failing = replace(WELL, status=FAILING._replace(code="timeout"))
+    assert target_health.warnings(failing, {}) == ["The last 5 polls failed (timeout)."]
+    opened = FAILING._replace(code="timeout", breaker=Breaker(1, NOW - 50, NOW + 10))
+    assert target_health.warnings(replace(WELL, status=opened), {}) == [
+        "The last 5 polls failed (timeout); the breaker is open."
+    ]
 
 
 def test_an_opening_by_hand_comes_before_the_breaker() -> None:
