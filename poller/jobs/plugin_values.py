@@ -1,4 +1,4 @@
-"""What the functions of a job return, checked: scopes, plans and results.
+"""Checks of the values that functions of a job return: scopes, plans and results.
 
 The functions are plugin code and may return anything. Each check raises Refused with the fault.
 """

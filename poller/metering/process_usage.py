@@ -1,4 +1,4 @@
-"""What this process uses: CPU time, memory, files, threads."""
+"""The usage of this process: CPU time, memory, files, threads."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Tone(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What this process has seen of SQL and Redis beside the board. An empty text: no error."""
+    """Errors of SQL and Redis that this process has seen beside the board. An empty text: none."""
 
     redis_error: str = ""  # the board cannot be read
     write_error: str = ""  # Redis can be read, but takes no writes: full, a replica, its disk

@@ -52,7 +52,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a login remembers between the way to the provider and the way back."""
+    """The memory of a login between the way to the provider and the way back."""
 
     state: str
     nonce: str

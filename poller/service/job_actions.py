@@ -1,4 +1,4 @@
-"""What people do with jobs: run one now, repair a plan, pause, resume, forget."""
+"""Actions on jobs: run one now, repair a plan, pause, resume, forget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do with sites: list, show, edit, remove. The first device of a site makes it."""
+"""Actions on sites: list, show, edit, remove. The first device of a site makes it."""
 
 from __future__ import annotations
 

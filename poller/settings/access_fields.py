@@ -14,7 +14,7 @@ from poller.settings.word_lists import Words, split_at_commas
 
 
 class AccessFields(BaseModel):
-    """Who may use the page and the API, and how a request shows it."""
+    """The rights to the page and the API, and how a request shows them."""
 
     web_tls_cert: str = Field(
         "", description="File with the certificate chain of the page, in PEM. Not set: plain HTTP."

@@ -87,7 +87,7 @@ class Sealed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who makes a change, for the audit log, and how the scheduler is woken after it."""
+    """The actor of a change, for the audit log, and the wake-up of the scheduler after it."""
 
     actor: Actor | None = None  # None: a change of a test or benchmark, without an audit row
     notify: Notify | None = None

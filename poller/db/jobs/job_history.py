@@ -1,4 +1,4 @@
-"""What the ledger of jobs tells planners and people, read by seeks in indexes.
+"""The history of jobs for planners and people, read by seeks in indexes.
 
 The ledger may have tens of millions of rows: no function here reads all rows of a job.
 """

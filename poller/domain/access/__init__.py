@@ -1,1 +1,1 @@
-"""Who may do what: scopes, roles, actors, and the audit entry of a change."""
+"""Rights: scopes, roles, actors, and the audit entry of a change."""

@@ -23,7 +23,7 @@ class ActorKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts, from where, and with which rights."""
+    """A person or program that acts: its name, its address and its rights."""
 
     name: str
     kind: ActorKind

@@ -26,7 +26,7 @@ READ_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ScrapeAccess:
-    """Who may scrape: the bearer of the token, if there is one; a Host header that is allowed."""
+    """The right to scrape: the token, if there is one, and a Host header that is allowed."""
 
     token: str = ""
     allows_host: Callable[[str], bool] = lambda header: True

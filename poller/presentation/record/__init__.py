@@ -1,1 +1,1 @@
-"""What was recorded, as JSON: the same fields for the command line and the API."""
+"""Runs, events and readings as JSON: the same fields for the command line and the API."""

@@ -37,7 +37,7 @@ from poller.presentation.targets.health_types import (
 
 @dataclass(frozen=True, slots=True)
 class OverallHealth:
-    """What was read about the scheduler as a whole."""
+    """The values that were read about the scheduler as a whole."""
 
     overview: Overview
     stores: Stores

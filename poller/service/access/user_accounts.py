@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UserChanges:
-    """What to change; None leaves a value as it is."""
+    """The changes of a user; None leaves a value as it is."""
 
     role: Role | None = None
     enabled: bool | None = None

@@ -1,1 +1,1 @@
-"""What people and programs do with the inventory: the one place of its rules, for CLI and API."""
+"""Actions on the inventory: the one place of its rules, for the command line and the API."""

@@ -1,4 +1,4 @@
-"""What people do with credentials: list, add, rotate, remove, change the key.
+"""Actions on credentials: list, add, rotate, remove, change the key.
 
 A secret goes in and never comes out: no function here returns one.
 """

@@ -1,4 +1,4 @@
-"""What people do with one device: list, show, add, edit, remove."""
+"""Actions on one device: list, show, add, edit, remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do with one target: list, show, add, edit, remove."""
+"""Actions on one target: list, show, add, edit, remove."""
 
 from __future__ import annotations
 

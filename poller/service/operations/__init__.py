@@ -1,1 +1,1 @@
-"""What people do with a running fleet: polls, breakers, dead letters, the board, collectors."""
+"""Actions on a running fleet: polls, breakers, dead letters, the board, collectors."""

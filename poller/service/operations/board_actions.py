@@ -1,4 +1,4 @@
-"""What people do with the board: compare it with the inventory, and repair it."""
+"""Actions on the board: compare it with the inventory, and repair it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do with breakers: list the open ones, show, reset, open by hand."""
+"""Actions on breakers: list the open ones, show, reset, open by hand."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What is held against a collector: crash records by release, and dead letters."""
+    """The evidence against a collector: crash records by release, and dead letters."""
 
     collector: str
     records: Mapping[Release, Record]

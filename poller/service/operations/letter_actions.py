@@ -1,4 +1,4 @@
-"""What people do with dead letters: list, show, requeue, drop."""
+"""Actions on dead letters: list, show, requeue, drop."""
 
 from __future__ import annotations
 

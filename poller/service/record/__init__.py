@@ -1,1 +1,1 @@
-"""What was recorded, as people and programs read it: runs, events, readings, rates."""
+"""The record as people and programs read it: runs, events, readings, rates."""

@@ -1,1 +1,1 @@
-"""What requests of the API leave in Redis for a while: their responses, and tickets of polls."""
+"""Traces of API requests that Redis keeps for a while: responses, and tickets of polls."""

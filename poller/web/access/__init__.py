@@ -1,1 +1,1 @@
-"""Who asks: tokens, sessions, proxies, forged requests, and the login page."""
+"""The door of the web role: tokens, sessions, proxies, forged requests, and the login page."""

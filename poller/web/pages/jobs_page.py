@@ -148,7 +148,7 @@ def _row(listed: ListedJob) -> JobRow:
 
 
 def _note(listed: ListedJob) -> str:
-    """Who paused it, which package is missing, who runs it, or why it fails."""
+    """The reason of a state: who paused it, the missing package, the runner, or the failure."""
     job = listed.job
     summary = listed.summary
     if job.gone_ms is not None:

@@ -31,7 +31,7 @@ class FinishedPoll:
 
     @property
     def trace_attributes(self) -> dict[str, str | int]:
-        """What a trace may say of the poll: no address, no text of the device."""
+        """The attributes of the poll in a trace: no address, no text of the device."""
         return {
             "target_id": self.target.id,
             "collector": self.target.collector,

@@ -24,7 +24,7 @@ SessionId = Annotated[str, Path(max_length=64, description="The id that the list
 
 
 class OwnSession(BaseModel):
-    """Who asks, and what it may do."""
+    """The present actor and its rights."""
 
     name: str
     kind: ActorKind

@@ -1,1 +1,1 @@
-"""What all routes of the API share: access, errors, pages, tags of rows, repeated requests."""
+"""The contract of all routes of the API: access, errors, pages, tags of rows, repeated requests."""

@@ -51,7 +51,7 @@ class BulkRequest(BaseModel):
 
 
 class Matches(BaseModel):
-    """What matched the filter of a bulk action. Each action adds its own counts."""
+    """The matches of a bulk action. Each action adds its own counts."""
 
     dry_run: bool = Field(description="True: nothing was changed.")
     matches: int = Field(description="How many match the filter.")

@@ -38,7 +38,7 @@ RETRY_AFTER_S = 5
 
 
 class FieldProblem(BaseModel):
-    """What is wrong with one field of a request."""
+    """The problem of one field of a request."""
 
     field: str
     message: str

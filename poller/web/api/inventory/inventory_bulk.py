@@ -16,7 +16,7 @@ from poller.web.api.inventory.inventory_bodies import CreatedSite
 
 
 class BulkResult(Matches):
-    """What a change of many did."""
+    """The result of a change of many."""
 
     changed: int = Field(description="How many were changed, added or removed.")
     targets_removed: int = Field(description="Targets that went with their devices.")

@@ -58,7 +58,7 @@ _importing = threading.Lock()
 
 
 class ImportBody(BaseModel):
-    """What an import did, or would do."""
+    """The result of an import, or of its dry run."""
 
     dry_run: bool
     added: int = Field(description="New devices.")

@@ -31,7 +31,7 @@ class ReleaseRequest(BaseModel):
 
 
 class ReleaseRecord(BaseModel):
-    """What was held against one release of a collector."""
+    """The evidence against one release of a collector."""
 
     distribution: str
     state: str

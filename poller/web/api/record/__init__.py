@@ -1,1 +1,1 @@
-"""What was recorded, over HTTP: runs, events, readings, rates."""
+"""The record over HTTP: runs, events, readings, rates."""
