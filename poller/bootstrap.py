@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from poller.observability.sentry import Reporter
     from poller.security.redaction import Redactor
     from poller.security.vault import Keyring
-    from poller.sinks.api import Sink
+    from poller.sinks.made_sink import MadeSink
     from poller.state.board.moves import Board
     from poller.state.cluster.leader_lock import Leadership
     from poller.state.keys import Keys
@@ -118,11 +118,11 @@ class Services:
         return vault.key_problem(self._secret_key, self.settings.home, envelopes)
 
     @cached_property
-    def sinks(self) -> list[Sink]:
+    def sinks(self) -> list[MadeSink]:
         from poller.sinks import api, registry
 
         stores = api.Stores(self.engine, self.redis, self.settings)
-        return registry.load(self.settings.sinks, stores)
+        return registry.load(self.settings.sinks, stores, tables=self.settings.sink)
 
     @cached_property
     def redactor(self) -> Redactor:

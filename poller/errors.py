@@ -299,9 +299,18 @@ class StoreError(PollerError):
 
 
 class StoreUnavailable(StoreError):
-    """Raised when Redis or SQL does not respond; the same call may succeed later."""
+    """Raised when Redis, SQL or the store of a sink does not respond; a later call may succeed.
+
+    `retry_after_s` is the wait that the store asks for, if it asks for one.
+    """
 
     code = "P301"
+
+    def __init__(
+        self, message: str, cause: str = "", hint: str = "", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, cause, hint)
+        self.retry_after_s = retry_after_s
 
 
 class StoreConflict(StoreError):

@@ -29,6 +29,7 @@ from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.settings import Settings
 from poller.sinks.api import Sample, Stores
+from poller.sinks.made_sink import MadeSink
 from poller.sinks.sql import SqlSink
 from poller.workers.results.writers import Writers
 
@@ -75,7 +76,7 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
     migrate.upgrade(engine)
     sink = Sink(Stores(engine, None, None))
     patient = Settings(home=stage.home, lease_margin_s=300.0, spool_patience_s=30.0)
-    writing = Writers(engine, [sink], patient, runner)
+    writing = Writers(engine, [MadeSink("sql", "sql", sink)], patient, runner)
     ways: dict[str, Store] = {"": _by_writers(writing), "_direct": _direct(engine, sink)}
     clock = _Clock()
     for threads, where in ((1, "alone"), (THREADS, f"beside {THREADS - 1} others")):

@@ -123,7 +123,23 @@ def _relative_to(base: Path, values: dict[str, Any]) -> dict[str, Any]:
     if url.startswith(SQLITE):
         path = base / url.removeprefix(SQLITE)
         resolved["database_url"] = f"{SQLITE}{path}"
+
+    tables = values.get("sink")
+    if isinstance(tables, dict):
+        resolved["sink"] = {name: _files_relative_to(base, table) for name, table in tables.items()}
     return resolved
+
+
+def _files_relative_to(base: Path, table: Any) -> Any:
+    """Resolve the files that the table of a sink names, such as password_file."""
+    if not isinstance(table, dict):
+        return table
+    return {
+        key: str(base / Path(value).expanduser())
+        if key.endswith("_file") and isinstance(value, str) and value
+        else value
+        for key, value in table.items()
+    }
 
 
 def origins_of(environ: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,4 +45,6 @@ def _shown(value: Any) -> str:
         return masking.masked(value.get_secret_value())
     if isinstance(value, tuple):
         return ",".join(value)
+    if isinstance(value, dict):
+        return json.dumps(value) if value else ""
     return "" if value is None else str(value)

@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from poller import errors
 from poller.domain.scheduling import session_limits
+from poller.settings import sink_tables
+from poller.settings.sink_tables import SinkTables
 from poller.settings.word_lists import Words, split_at_commas
 
 #: A poll holds its lease for up to this many times `spool_patience_s` while a slow store accepts
@@ -148,7 +150,15 @@ class WorkerFields(BaseModel):
         description="Sessions of one worker process; beyond that a new session replaces the most "
         "recently used idle one.",
     )
-    sinks: Words = Field(("sql",), description="Sinks for readings, by entry-point name.")
+    sinks: Words = Field(
+        ("sql",),
+        description="Sinks for readings: names of installed sinks, or of tables of `sink`.",
+    )
+    sink: SinkTables = Field(
+        {},
+        description="Options of sinks, a table [sink.NAME] for each. Its kind is an installed "
+        "sink, NAME if not set, so that several of one kind are possible. In the environment JSON.",
+    )
     spool_patience_s: float = Field(
         1.0,
         ge=0.05,
@@ -174,6 +184,19 @@ class WorkerFields(BaseModel):
     def _split_at_commas(cls, value: Any) -> Any:
         """Turn the text of an environment variable into words."""
         return split_at_commas(value)
+
+    @field_validator("sink", mode="before")
+    @classmethod
+    def _parse_sink_tables(cls, value: Any) -> Any:
+        """Turn the JSON text of an environment variable into tables."""
+        return sink_tables.parsed(value)
+
+    @field_validator("sink", mode="after")
+    @classmethod
+    def _check_sink_tables(cls, tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Refuse tables with a bad name or with a secret in them."""
+        sink_tables.check(tables)
+        return tables
 
     @field_validator("session_exceptions", mode="after")
     @classmethod

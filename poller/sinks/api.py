@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -14,6 +14,13 @@ API_VERSION = 1
 
 #: Contract versions of this release. The promise is that of `poller.collectors.api.SERVED`.
 SERVED: Mapping[int, Served] = {1: Served()}
+
+#: Polls of one call of `write`, for a sink that states no `write_polls`.
+WRITE_POLLS = 1024
+
+
+def ignore_drops(samples: int, reason: str) -> None:
+    """Count nothing: the `dropped` of stores that no worker made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +34,32 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The platform's SQL engine, Redis client and settings, for a sink to use."""
+    """The platform's SQL engine, Redis client and settings, for a sink to use.
+
+    `dropped(samples, reason)` counts single samples that the sink leaves out for good; the reason
+    names the first series of them.
+    """
 
     engine: Any
     redis: Any
     settings: Any
+    name: str = ""  # of this sink in the settings: two sinks of one kind have two names
+    dropped: Callable[[int, str], None] = ignore_drops
 
 
 @runtime_checkable
 class Sink(Protocol):
-    """A sink is made once per worker process with `Sink(stores)`. One thread calls `write`."""
+    """A sink is made once per worker process with `Sink(stores)`. One thread calls `write`.
+
+    Optional attributes of the class:
+
+    Options: a pydantic model with extra="forbid". The sink is then made with
+        `Sink(stores, options)`; the options are those of its table in poller.toml.
+    write_polls: the polls of one call of `write` when many wait, 1024 if not stated. A round (the
+        polls of a batch that end together) is not divided, so that a call may have a few more.
+    takes_ends: True for a sink that wants samples with `is_end`.
+    check: a method without arguments; its text says what the store answers (`poller sinks test`).
+    """
 
     name: ClassVar[str]
 
@@ -51,9 +74,9 @@ class Sink(Protocol):
         """Store all samples, or raise StoreError and store none that a repetition would double.
 
         After StoreUnavailable (the store is away) the same samples come again before any later
-        ones. After any other error (the store refuses these samples) they come again a few times
-        and are then set aside. A call that takes longer than a second counts as away, but may still
-        succeed. Samples may be hours old after an outage.
+        ones; `retry_after_s` of the error says when. After any other error (the store refuses these
+        samples) they come again a few times and are then set aside. A call that takes longer than a
+        second counts as away, but may still succeed. Samples may be hours old after an outage.
         """
         ...
 

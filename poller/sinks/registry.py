@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple
 
+import pydantic
+
 from poller import errors, plugins
 from poller.domain.inventory import api_version
 from poller.domain.inventory.api_version import Served
 from poller.observability import logs
 from poller.plugins import Broken, Loaded
-from poller.sinks.api import SERVED, Sink, Stores
+from poller.sinks import sink_options
+from poller.sinks.api import SERVED, WRITE_POLLS, Sink, Stores
+from poller.sinks.made_sink import LeftOut, MadeSink
+from poller.sinks.sink_options import Tables
 
 log = logs.get(__name__)
 
 GROUP = "poller.sinks"
+NO_TABLES: Tables = {}
 
 
 class Admitted(NamedTuple):
@@ -44,58 +51,94 @@ def admit(kind: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitt
             )
     if getattr(kind, "name", None) != name:
         raise errors.ConfigError(f'it calls itself "{getattr(kind, "name", "")}"')
+    _check_options_model(kind)
+    _check_write_polls(kind)
     version = api_version.choose(getattr(kind, "api_version", None), served, "sink")
     return Admitted(
         served[version].adapt(kind), version, api_version.notice(version, served, "sink")
     )
 
 
+def _check_options_model(kind: Any) -> None:
+    model = sink_options.model_of(kind)
+    if model is None:
+        return
+    if not (isinstance(model, type) and issubclass(model, pydantic.BaseModel)):
+        raise errors.ConfigError("its Options is no pydantic model")
+    if model.model_config.get("extra") != "forbid":
+        raise errors.ConfigError(
+            "its Options takes unknown options",
+            hint='set model_config = ConfigDict(extra="forbid")',
+        )
+
+
+def _check_write_polls(kind: Any) -> None:
+    polls = getattr(kind, "write_polls", WRITE_POLLS)
+    if type(polls) is not int or polls < 1:
+        raise errors.ConfigError("its write_polls is no whole number from 1")
+
+
 def load(
-    names: Iterable[str], stores: Stores, points: Iterable[EntryPoint] | None = None
-) -> list[Sink]:
-    """Make the named sinks in that order, and import no others.
+    names: Iterable[str],
+    stores: Stores,
+    points: Iterable[EntryPoint] | None = None,
+    tables: Tables = NO_TABLES,
+) -> list[MadeSink]:
+    """Make the named sinks in that order, and import no others. `tables` has their options.
 
     Raises InvalidSetting: a worker without its sink loses data.
     """
     installed, unreadable = plugins.points(GROUP) if points is None else (list(points), [])
-    installed_names = {point.name for point in installed}
     unique_names = list(dict.fromkeys(names))
-    loaded = survey([point for point in installed if point.name in unique_names])
-    made: list[Sink] = []
+    kinds = {sink_options.kind_of(name, tables) for name in unique_names}
+    loaded = survey([point for point in installed if point.name in kinds])
+    shelf = _Shelf(loaded, sorted({point.name for point in installed}), unreadable)
+    made: list[MadeSink] = []
     for name in unique_names:
         try:
-            made.append(_make(name, loaded, stores, installed_names, unreadable))
+            made.append(_make(name, tables, shelf, stores))
         except BaseException:
             close_all(made)
             raise
     return made
 
 
-def close_all(sinks: Iterable[Sink]) -> None:
+def close_all(sinks: Iterable[MadeSink]) -> None:
     """Close every sink. A sink that cannot be closed is logged, and raises nothing."""
-    for sink in sinks:
+    for made in sinks:
         try:
-            sink.close()
+            made.sink.close()
         except (Exception, SystemExit) as error:  # noqa: BLE001  the door to a plugin's sink
-            log.warning("sink_not_closed", sink=sink.name, error=type(error).__name__)
+            log.warning("sink_not_closed", sink=made.name, error=type(error).__name__)
 
 
-def _make(
-    name: str,
-    loaded: Loaded[Admitted],
-    stores: Stores,
-    installed_names: Iterable[str],
-    unreadable: Iterable[Broken],
-) -> Sink:
-    if name not in loaded.plugins:
-        broken = next((each for each in loaded.broken if each.name == name), None)
+class _Shelf(NamedTuple):
+    """The loaded sinks, the names of all that are installed, and unreadable distributions."""
+
+    loaded: Loaded[Admitted]
+    installed: list[str]
+    unreadable: Iterable[Broken]
+
+    def take(self, name: str, kind: str) -> Any:
+        """Return the class of a kind. Raises InvalidSetting."""
+        if kind in self.loaded.plugins:
+            return self.loaded.plugins[kind].sink
+        broken = next((each for each in self.loaded.broken if each.name == kind), None)
         if broken is None:
-            raise _unknown(name, installed_names, unreadable)
+            raise _unknown(name, kind, self.installed, self.unreadable)
         raise _unusable(broken)
 
-    distribution = loaded.distributions[name]
+
+def _make(name: str, tables: Tables, shelf: _Shelf, stores: Stores) -> MadeSink:
+    kind = sink_options.kind_of(name, tables)
+    sink_class = shelf.take(name, kind)
+    options = sink_options.checked(name, sink_class, sink_options.written_options(name, tables))
+    left_out = LeftOut()
+    stores = dataclasses.replace(stores, name=name, dropped=left_out.add)
+
+    distribution = shelf.loaded.distributions[kind]
     try:
-        sink = loaded.plugins[name].sink(stores)
+        sink = sink_class(stores) if options is None else sink_class(stores, options)
     except errors.PollerError:
         raise
     except BaseException as error:  # the door to a plugin's class: it can raise SystemExit, too
@@ -103,18 +146,19 @@ def _make(
     if not isinstance(sink, Sink):
         reason = "it does not implement poller.sinks.api.Sink"
         raise _unusable(Broken(name, distribution, reason))
-    return sink
+    return MadeSink(name, kind, sink, left_out)
 
 
 def _unknown(
-    name: str, installed_names: Iterable[str], unreadable: Iterable[Broken]
+    name: str, kind: str, installed: list[str], unreadable: Iterable[Broken]
 ) -> errors.InvalidSetting:
     """Return the error for an unknown sink, with the distributions that could not be read."""
-    near = difflib.get_close_matches(name, list(installed_names), n=1)
+    near = difflib.get_close_matches(kind, installed, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     cause = "; ".join(f"{each.distribution}: {each.reason}" for each in unreadable)
+    place = f"[sink.{name}] kind: " if kind != name else ""
     return errors.InvalidSetting(
-        f'unknown sink "{name}"', cause, hint + "installed: " + ", ".join(sorted(installed_names))
+        f'{place}unknown sink "{kind}"', cause, hint + "installed: " + ", ".join(installed)
     )
 
 

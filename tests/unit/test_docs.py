@@ -159,7 +159,7 @@ def _default(value: Any) -> str:
     shown = value.get_secret_value() if isinstance(value, SecretStr) else value
     if isinstance(shown, tuple):
         shown = ",".join(shown)
-    return "" if shown in (None, "") else f"`{shown}`"
+    return "" if shown in (None, "", {}) else f"`{shown}`"
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,11 @@ from poller import errors, plugins
 from poller.domain.failures import outcome
 from poller.metering import process_metrics
 from poller.observability import logs
+from poller.sinks.api import WRITE_POLLS
 from poller.workers.results.spool import Spool, SpooledRounds
 
 log = logs.get(__name__)
 
-#: Polls that are written in one call, if that many wait: more of them need fewer transactions.
-WRITE_POLLS = 1024
 #: The pause between two attempts at a destination that is down.
 RETRY_S = 1.0
 #: A round that the destination refuses this often is set aside. An outage is no refusal.
@@ -96,9 +95,15 @@ class OutageLog:
 class DestinationWriter(Generic[T]):
     """The writer of one destination. Its queue is empty while rounds wait in its spool."""
 
-    def __init__(self, write: Callable[[Sequence[T]], None], spool: Spool[T]) -> None:
+    def __init__(
+        self,
+        write: Callable[[Sequence[T]], None],
+        spool: Spool[T],
+        write_polls: int = WRITE_POLLS,
+    ) -> None:
         self.spool = spool
         self._write = write
+        self._write_polls = write_polls  # of one call: more of them need fewer transactions
         self._queue: deque[QueuedRound[T]] = deque()
         self._changed = threading.Condition(threading.Lock())
         self._writing_queued = 0  # the oldest rounds of the queue that are being written
@@ -193,7 +198,7 @@ class DestinationWriter(Generic[T]):
 
                 pause_s = self._retry_mono - time.monotonic()
                 if self.spool and pause_s <= 0:
-                    self._taken = self.spool.oldest(1 if self._single_rounds else WRITE_POLLS)
+                    self._taken = self.spool.oldest(1 if self._single_rounds else self._write_polls)
                     if self._taken.rounds:
                         return list(chain.from_iterable(self._taken.rounds))
                 elif self._queue:
@@ -208,7 +213,7 @@ class DestinationWriter(Generic[T]):
         for queued in self._queue:
             items += queued.items
             self._writing_queued += 1
-            if len(items) >= WRITE_POLLS:
+            if len(items) >= self._write_polls:
                 break
         return items
 

@@ -19,7 +19,8 @@ from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.failures.dead_letter import Letter
 from poller.domain.record.run import Run
 from poller.settings import Settings
-from poller.sinks.api import Sample, Sink
+from poller.sinks.api import WRITE_POLLS, Sample
+from poller.sinks.made_sink import MadeSink
 from poller.workers.results.destination_writer import DestinationWriter, QueuedRound
 from poller.workers.results.spool import Spool, SpoolQuota
 from poller.workers.results.spool_codec import Codec, DeadLetterCodec, RunCodec, SampleCodec
@@ -35,7 +36,7 @@ class Writers:
     """The writers of all destinations of a worker process, safe for threads."""
 
     def __init__(
-        self, engine: Engine, sinks: Sequence[Sink], settings: Settings, runner: str
+        self, engine: Engine, sinks: Sequence[MadeSink], settings: Settings, runner: str
     ) -> None:
         self._engine = engine
         self._patience_s = settings.spool_patience_s
@@ -46,17 +47,24 @@ class Writers:
             "letters", DeadLetterCodec(), self._write_letters
         )
         self._sinks: list[DestinationWriter[Sample]] = [
-            self._writer(f"sink-{sink.name}", SampleCodec(), sink.write) for sink in sinks
+            self._writer(
+                f"sink-{made.name}", SampleCodec(), made.sink.write, polls=made.write_polls
+            )
+            for made in sinks
         ]
         self._start_lock = threading.Lock()
         self._is_started = False
 
     def _writer(
-        self, name: str, codec: Codec[T], write: Callable[[Sequence[T]], None]
+        self,
+        name: str,
+        codec: Codec[T],
+        write: Callable[[Sequence[T]], None],
+        polls: int = WRITE_POLLS,
     ) -> DestinationWriter[T]:
         find_directory = partial(self._directory.path_for, name)
         spool = Spool(name, codec, find_directory, self._quota)
-        return DestinationWriter(write, spool)
+        return DestinationWriter(write, spool, polls)
 
     def _write_runs(self, rows: Sequence[Run]) -> None:
         run_ledger.write(self._engine, rows)

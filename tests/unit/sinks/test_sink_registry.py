@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from typing import Any
 
+import pydantic
 import pytest
 import structlog
 
@@ -48,6 +49,34 @@ class Explosive(Good):
         raise OSError("no route")
 
 
+class Endpoint(Good):
+    """A sink with options, as the HTTP sinks have."""
+
+    name = "endpoint"
+    write_polls = 50
+    takes_ends = True
+
+    class Options(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(extra="forbid")
+
+        url: str = pydantic.Field(description="Where the samples go.")
+        timeout_s: float = pydantic.Field(10.0, gt=0, description="The longest wait.")
+
+    def __init__(self, stores: Stores, options: Options) -> None:
+        super().__init__(stores)
+        self.options = options
+
+
+class Lax(Good):
+    name = "bad"
+    Options = pydantic.BaseModel
+
+
+class Greedy(Good):
+    name = "bad"
+    write_polls = 0
+
+
 class Stubborn(Good):
     name = "stubborn"
 
@@ -64,7 +93,7 @@ def points(**classes: str) -> list[EntryPoint]:
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entry points of the tests lead to this module, under whatever name it was loaded."""
-    classes = (Good, FromTheFuture, NoSink, Explosive, Stubborn)
+    classes = (Good, FromTheFuture, NoSink, Explosive, Stubborn, Endpoint, Lax, Greedy)
     here = {each.__name__: each for each in classes}
 
     really = EntryPoint.load
@@ -88,8 +117,9 @@ def test_our_own_sinks_are_installed_like_anybody_elses() -> None:
 def test_sinks_are_made_once_each_and_in_the_given_order() -> None:
     """A name given twice is one sink: readings must not be stored twice."""
     made = registry.load(["good", "good"], STORES, points(good="Good"))
-    assert [type(sink) for sink in made] == [Good]
-    assert made[0].stores is STORES  # type: ignore[attr-defined]
+    assert [(each.name, each.kind, type(each.sink)) for each in made] == [("good", "good", Good)]
+    assert made[0].sink.stores.name == "good"  # type: ignore[attr-defined]
+    assert (made[0].write_polls, made[0].takes_ends) == (1024, False)
 
 
 def test_an_unknown_sink_names_the_nearest_and_the_installed() -> None:
@@ -103,7 +133,8 @@ def test_an_unknown_sink_names_the_nearest_and_the_installed() -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [("FromTheFuture", "needs sink API 99"), ("NoSink", "does not implement"),
-     ("Explosive", "OSError: no route"), ("Gone", "ImportError")],
+     ("Explosive", "OSError: no route"), ("Gone", "ImportError"),
+     ("Lax", "takes unknown options"), ("Greedy", "its write_polls")],
 )  # fmt: skip
 def test_a_sink_that_cannot_be_used_says_why(target: str, reason: str) -> None:
     """A worker without its sink must not start."""
@@ -124,3 +155,61 @@ def test_a_sink_that_cannot_be_closed_keeps_no_other_from_it() -> None:
         )
     assert CLOSED == ["good"]
     assert [line["event"] for line in lines] == ["sink_not_closed"]
+
+
+ENDPOINTS = {
+    "prom": {"kind": "endpoint", "url": "http://one"},
+    "mimir": {"kind": "endpoint", "url": "http://two", "timeout_s": 1},
+}
+
+
+def endpoints(tables: dict[str, Any], *names: str) -> Any:
+    found = points(good="Good", endpoint="Endpoint")
+    return registry.load(names or tables, STORES, found, tables)
+
+
+def test_several_sinks_of_one_kind_have_their_own_names_and_options() -> None:
+    """A second endpoint is a second table."""
+    made = endpoints(ENDPOINTS, "prom", "good", "mimir")
+    assert [(each.name, each.kind) for each in made] == [
+        ("prom", "endpoint"), ("good", "good"), ("mimir", "endpoint"),
+    ]  # fmt: skip
+    assert [made[0].sink.options.url, made[2].sink.options.timeout_s] == ["http://one", 1.0]
+    assert [each.sink.stores.name for each in made] == ["prom", "good", "mimir"]
+    assert (made[0].write_polls, made[0].takes_ends) == (50, True)
+
+
+def test_the_kind_of_a_table_is_its_name_if_it_states_none() -> None:
+    """One endpoint needs no second name."""
+    made = endpoints({"endpoint": {"url": "http://one"}})
+    assert (made[0].name, made[0].kind) == ("endpoint", "endpoint")
+
+
+def test_a_sink_says_how_many_samples_it_leaves_out() -> None:
+    """Each sink has its own count, and the newest reason is shown."""
+    prom, mimir = endpoints(ENDPOINTS)
+    prom.sink.stores.dropped(2, "out of order: up{}\n")
+    prom.sink.stores.dropped(1, "too old: up{}")
+    assert (prom.left_out.samples, prom.left_out.reason) == (3, "too old: up{}")
+    assert (mimir.left_out.samples, mimir.left_out.reason) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("table", "message", "hint"),
+    [
+        ({}, "url: it must be set", "url: Where the samples go."),
+        ({"url": "x", "timeout_s": 0}, "timeout_s: Input should be greater", "The longest wait"),
+        ({"url": "x", "time_out_s": 1}, "time_out_s: there is no such", "did you mean timeout_s?"),
+        ({"url": "x", "y": 1}, "y: there is no such option", "options: url, timeout_s"),
+        ({"kind": "good", "url": "x"}, "url: a sink of this kind takes no", "remove url"),
+        ({"kind": "endpiont"}, 'kind: unknown sink "endpiont"', "did you mean endpoint?"),
+    ],
+)
+def test_a_wrong_option_names_the_table_and_the_fix(
+    table: dict[str, Any], message: str, hint: str
+) -> None:
+    """The value is not repeated: it may be a secret at the wrong place."""
+    with pytest.raises(errors.InvalidSetting) as caught:
+        endpoints({"prom": {"kind": "endpoint", **table}})
+    assert str(caught.value).startswith(f"[sink.prom] {message}")
+    assert hint in caught.value.hint

@@ -20,6 +20,7 @@ from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.domain.record.run import Run
 from poller.settings import Settings
 from poller.sinks.api import Sample
+from poller.sinks.made_sink import MadeSink
 from poller.workers.results import destination_writer
 from poller.workers.results.writers import Writers
 
@@ -76,7 +77,7 @@ class World:
         chosen = Settings(home=self.home, **{"spool_patience_s": PATIENCE_S, **settings})
         engine: Any = None
         sink: Any = self.sink
-        writers = Writers(engine, [sink], chosen, name)
+        writers = Writers(engine, [MadeSink("fake", "fake", sink)], chosen, name)
         self.writers.append(writers)
         return writers
 

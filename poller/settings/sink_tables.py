@@ -1,0 +1,70 @@
+"""The tables of sinks, `[sink.NAME]`: their form. The sink itself checks its options at start.
+
+Settings are shown to people, so that a table with a secret in it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic_settings import NoDecode
+
+SinkTables = Annotated[dict[str, dict[str, Any]], NoDecode]
+
+#: A name is part of the path of a spool, and of a URL of the API.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_SECRET = re.compile(r"(password|passphrase|secret|token|api[_-]?key|authorization)$", re.I)
+
+
+def parsed(value: Any) -> Any:
+    """The tables of the JSON text of an environment variable; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value or "{}")
+    except ValueError as error:
+        example = '{"prom": {"kind": "remote_write", "url": "http://127.0.0.1:9090/api/v1/write"}}'
+        raise ValueError(f"it is not JSON ({error}); such as {example}") from None
+
+
+def check(tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise ValueError for a bad name, a bad kind, or a secret in a table."""
+    for name, table in tables.items():
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f'"{name}" cannot be the name of a sink: use up to 40 letters, digits, - and _'
+            )
+        if not isinstance(table.get("kind", ""), str):
+            raise ValueError(f"[sink.{name}] kind: it is the name of a sink, such as remote_write")
+        for key, value in _entries(table):
+            _refuse_secret(f"[sink.{name}] {key}", key, value)
+
+
+def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every key and value of a table and of the tables and lists in it."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _entries(value)
+        elif isinstance(value, list):
+            for each in value:
+                yield from _entries(each if isinstance(each, Mapping) else {key: each})
+        else:
+            yield key, value
+
+
+def _refuse_secret(place: str, key: str, value: Any) -> None:
+    if _SECRET.search(key):
+        raise ValueError(f"{place}: write the secret to a file, and name it as {key.lower()}_file")
+    if isinstance(value, str) and "://" in value and _has_password(value):
+        raise ValueError(f"{place}: a URL with a password; write the password to a file instead")
+
+
+def _has_password(url: str) -> bool:
+    try:
+        return urlsplit(url).password is not None
+    except ValueError:
+        return False
