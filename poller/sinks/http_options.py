@@ -1,0 +1,195 @@
+"""Options of a store that is reached by HTTP: URL, login, TLS, headers. Secrets come from files."""
+
+from __future__ import annotations
+
+import base64
+import re
+import ssl
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from poller import errors
+from poller.collectors.http import urls
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+#: Headers that carry a secret, and headers that the client sets itself.
+_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
+_OWN_HEADERS = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
+)
+_MAX_SECRET_BYTES = 64 * 1024
+
+
+def _absolute(path: Path | None) -> Path | None:
+    if path is not None and not path.is_absolute():
+        raise ValueError("a path of a file begins with /")
+    return path
+
+
+def _store_url(text: str) -> str:
+    if "@" in text.partition("://")[2].partition("/")[0]:
+        raise ValueError("no user and password in a URL: give username and password_file")
+    urls.parse(text)
+    return text.rstrip("/")
+
+
+SecretFile = Annotated[Path | None, AfterValidator(_absolute)]
+
+
+class HttpStoreOptions(BaseModel):
+    """Options that all stores behind HTTP share."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Annotated[str, AfterValidator(_store_url)] = Field(
+        description="Address of the store: http://host:port or https://host/path."
+    )
+    username: str = Field("", description="User of HTTP basic authentication.")
+    password_file: SecretFile = Field(None, description="File with the password of `username`.")
+    bearer_token_file: SecretFile = Field(
+        None, description="File with a token; read again when it changes."
+    )
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Headers of every request, such as a tenant."
+    )
+    header_files: dict[str, Path] = Field(
+        default_factory=dict, description="Headers whose value is a secret: name to file."
+    )
+    ca_file: SecretFile = Field(None, description="PEM file of the CA that signed the certificate.")
+    cert_file: SecretFile = Field(None, description="PEM file of the client certificate.")
+    key_file: SecretFile = Field(None, description="PEM file of its key, if not in `cert_file`.")
+    insecure: bool = Field(False, description="Accept any certificate of the store.")
+    timeout_s: float = Field(
+        5.0, ge=0.1, le=60, description="Time for one request, from connection to answer."
+    )
+
+    @model_validator(mode="after")
+    def _check_login(self) -> Self:
+        if bool(self.username) != (self.password_file is not None):
+            raise ValueError("username and password_file belong together")
+        if self.username and self.bearer_token_file:
+            raise ValueError("give username and password_file, or bearer_token_file, not both")
+        if ":" in self.username:
+            raise ValueError("username has no colon")
+        if self.key_file and not self.cert_file:
+            raise ValueError("key_file needs cert_file")
+        if self.insecure and self.ca_file:
+            raise ValueError("ca_file and insecure contradict each other: give one")
+        return self
+
+    @model_validator(mode="after")
+    def _check_headers(self) -> Self:
+        for name in (*self.headers, *self.header_files):
+            if not _HEADER_NAME.fullmatch(name) or name.lower() in _OWN_HEADERS:
+                raise ValueError(f'"{name}" is no header that can be set')
+        for name, value in self.headers.items():
+            if name.lower() in _SECRET_HEADERS:
+                raise ValueError(f'header "{name}" is a secret: give it in header_files')
+            if not value.isprintable() or not value.isascii():
+                raise ValueError(f'header "{name}" has characters that cannot be sent')
+        for path in self.header_files.values():
+            _absolute(path)
+        return self
+
+
+class SecretFiles:
+    """The headers and the TLS context of the options, made again when a file changes.
+
+    Every method raises InvalidSetting for a file that cannot be used; no text has its content.
+    """
+
+    def __init__(self, options: HttpStoreOptions, store: str, auth_scheme: str = "Bearer") -> None:
+        self._options = options
+        self._store = store
+        self._auth_scheme = auth_scheme
+        self._headers: list[tuple[str, str]] = []
+        self._headers_of: object = None
+        self._context: ssl.SSLContext | None = None
+        self._context_of: object = None
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return the headers of the options, with login and token."""
+        options = self._options
+        paths = [options.password_file, options.bearer_token_file, *options.header_files.values()]
+        stamps = self._stamps(paths)
+        if stamps != self._headers_of:
+            self._headers = self._make_headers()
+            self._headers_of = stamps
+        return self._headers
+
+    def context(self) -> ssl.SSLContext:
+        """Return the TLS context: the same object as long as no file of it changed."""
+        options = self._options
+        stamps = self._stamps([options.ca_file, options.cert_file, options.key_file])
+        if self._context is None or stamps != self._context_of:
+            self._context = self._make_context()
+            self._context_of = stamps
+        return self._context
+
+    def _make_headers(self) -> list[tuple[str, str]]:
+        options = self._options
+        headers = list(options.headers.items())
+        if options.password_file:
+            login = f"{options.username}:{self._secret('password_file', options.password_file)}"
+            encoded = base64.b64encode(login.encode()).decode()
+            headers.append(("Authorization", f"Basic {encoded}"))
+        if options.bearer_token_file:
+            token = self._secret("bearer_token_file", options.bearer_token_file)
+            headers.append(("Authorization", f"{self._auth_scheme} {token}"))
+        for name, path in options.header_files.items():
+            headers.append((name, self._secret(f"header_files.{name}", path)))
+        return headers
+
+    def _make_context(self) -> ssl.SSLContext:
+        options = self._options
+        context = ssl.create_default_context()
+        if options.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if options.ca_file:
+            try:
+                context = ssl.create_default_context(cafile=options.ca_file)
+            except OSError as error:  # SSLError is one
+                raise self._unusable("ca_file", options.ca_file, error) from None
+        if options.cert_file:
+            try:
+                # An empty password: OpenSSL would ask the terminal for that of an encrypted key.
+                context.load_cert_chain(options.cert_file, options.key_file, password="")
+            except OSError as error:
+                raise self._unusable("cert_file", options.cert_file, error) from None
+        return context
+
+    def _secret(self, field: str, path: Path) -> str:
+        try:
+            with path.open("rb") as file:
+                content = file.read(_MAX_SECRET_BYTES)
+        except OSError as error:
+            raise self._unusable(field, path, error) from None
+        text = content.decode("utf-8", errors="replace").strip()
+        if not text or not text.isprintable():
+            reason = ValueError("it is empty, or has more than one line")
+            raise self._unusable(field, path, reason)
+        return text
+
+    def _stamps(self, paths: list[Path | None]) -> tuple[object, ...]:
+        stamps: list[tuple[int, int, int] | None] = []
+        for path in paths:
+            if path is None:
+                continue
+            try:
+                status = path.stat()
+            except OSError:
+                stamps.append(None)  # the reader of the file says which one, and why
+            else:
+                stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
+        return tuple(stamps)
+
+    def _unusable(self, field: str, path: Path, error: Exception) -> errors.InvalidSetting:
+        cause = getattr(error, "strerror", None) or str(error)
+        return errors.InvalidSetting(
+            f'sink "{self._store}": {field} "{path}" cannot be used',
+            cause=cause,
+            hint="the file must be readable by the user that runs the worker",
+        )
