@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from poller.domain.inventory.api_version import Served, Stated
 from poller.domain.inventory.poll_target import PollTarget
-from poller.domain.metrics.reading import ReadingSet
+from poller.domain.metrics.reading import ReadingSet, SeriesSet
 
 API_VERSION = 1
 
@@ -25,11 +27,23 @@ def ignore_drops(samples: int, reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The readings of one poll."""
+    """The readings of one poll; with `is_end` the series that end at `at_ms`.
+
+    A series ends when a poll no longer has it, or when its target fails, is disabled, removed or
+    renamed. The values of an end are NaN and mean nothing. Only sinks with `takes_ends` get ends,
+    in order with the other samples of a worker.
+    """
 
     target: PollTarget
     at_ms: int  # when the last answer of the poll arrived, by the clock of Redis
     readings: ReadingSet
+    is_end: bool = False
+
+    @classmethod
+    def end_of(cls, target: PollTarget, at_ms: int, series: SeriesSet) -> Sample:
+        """Return the end of these series of a target."""
+        no_values = array("d", [nan]) * len(series.series)
+        return cls(target, at_ms, ReadingSet(series, no_values), is_end=True)
 
 
 @dataclass(frozen=True, slots=True)

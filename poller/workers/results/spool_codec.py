@@ -115,11 +115,14 @@ class SampleCodec:
             polls.append((target_key, sample.at_ms, shape_key))
             values.append(pack(sample.readings.values))
 
-        head = {
+        head: dict[str, Any] = {
             "targets": {key: asdict(target) for key, target in targets.items()},
             "shapes": {key: len(shape.packed) for key, shape in shapes.items()},
             "polls": polls,
         }
+        ends = [number for number, sample in enumerate(items) if sample.is_end]
+        if ends:
+            head["ends"] = ends
         packed_shapes = [shape.packed for shape in shapes.values()]
         record = _join(head, packed_shapes + values)
         return PackedRound(record, {**targets, **shapes})
@@ -140,11 +143,12 @@ class SampleCodec:
         samples = []
         values = unpack(blob[offset:])
         first = 0
-        for target_key, at_ms, shape_key in head["polls"]:
+        ends = set(head.get("ends", ()))  # the numbers of the polls that are ends
+        for number, (target_key, at_ms, shape_key) in enumerate(head["polls"]):
             shape = definitions[shape_key]
             end = first + len(shape.series)
             readings = ReadingSet(shape, values[first:end])
-            samples.append(Sample(definitions[target_key], at_ms, readings))
+            samples.append(Sample(definitions[target_key], at_ms, readings, number in ends))
             first = end
         return samples
 

@@ -52,6 +52,7 @@ class Writers:
             )
             for made in sinks
         ]
+        self._take_ends = [made.takes_ends for made in sinks]  # in the order of `_sinks`
         self._start_lock = threading.Lock()
         self._is_started = False
 
@@ -83,14 +84,26 @@ class Writers:
                 writer.start()
             self._is_started = True
 
-    def write_readings(self, samples: Sequence[Sample]) -> int:
-        """Write samples to every sink, or to its spool. Returns the milliseconds this took.
+    @property
+    def take_ends(self) -> bool:
+        """Whether any sink wants to know when series end."""
+        return any(self._take_ends)
+
+    def write_readings(self, samples: Sequence[Sample], ends: Sequence[Sample] = ()) -> int:
+        """Write samples to every sink, and ends of series to the sinks that take them; to their
+        spools while they are down. Returns the milliseconds this took.
 
         Neither this method nor `write_rows` raises for an error of a destination.
         """
         started_mono = time.monotonic()
-        if samples:
-            self._write([(sink, samples) for sink in self._sinks])
+        with_ends = [*ends, *samples] if ends else samples
+        parts = []
+        for sink, takes_ends_too in zip(self._sinks, self._take_ends, strict=True):
+            items = with_ends if takes_ends_too else samples
+            if items:
+                parts.append((sink, items))
+        if parts:
+            self._write(parts)
         elapsed_s = time.monotonic() - started_mono
         return round(elapsed_s * 1000)
 

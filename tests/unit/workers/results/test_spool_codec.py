@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,17 +66,19 @@ a_reading_set = st.lists(st.tuples(a_series, st.floats()), max_size=4).map(
 def one_target_each(samples: list[Sample]) -> list[Sample]:
     """Give all samples of one target id the same target: a version has one content."""
     targets: dict[int, PollTarget] = {}
-    return [Sample(targets.setdefault(s.target.id, s.target), s.at_ms, s.readings) for s in samples]
+    return [replace(s, target=targets.setdefault(s.target.id, s.target)) for s in samples]
 
 
-some_samples = st.lists(st.builds(Sample, a_target, whole, a_reading_set), max_size=5).map(
-    one_target_each
-)
+some_samples = st.lists(
+    st.builds(Sample, a_target, whole, a_reading_set, st.booleans()), max_size=5
+).map(one_target_each)
 
 
 def facts(samples: list[Sample]) -> list[tuple[Any, ...]]:
     """Return comparable values: NaN is not equal to itself, its bytes are."""
-    return [(s.target, s.at_ms, s.readings.series, pack(s.readings.values)) for s in samples]
+    return [
+        (s.target, s.at_ms, s.readings.series, pack(s.readings.values), s.is_end) for s in samples
+    ]
 
 
 @given(st.lists(a_run, max_size=5))
@@ -113,6 +116,16 @@ def test_a_target_and_its_shape_are_written_once() -> None:
     assert len(again) < 160 * 8 + 100 < len(first)
     with pytest.raises(KeyError):
         spool_codec.SampleCodec().unpack(again, {})
+
+
+def test_a_round_without_ends_is_packed_as_before_there_were_ends() -> None:
+    """Files of older workers have no ends, and older workers can read files without ends."""
+    target = PollTarget(7, 1, "fast", 3, "sw1", "127.0.0.1", "ams", "snmp", 60_000, 5_000)
+    poll = Sample(target, 1_000, ReadingSet(SeriesSet((Series("up", (), Kind.GAUGE),)), [1.0]))
+    record, _ = spool_codec.SampleCodec().pack([poll], ())
+    length = int.from_bytes(record[:4], "little")
+    head = json.loads(zlib.decompress(record[4 : 4 + length]))
+    assert set(head) == {"targets", "shapes", "polls"}
 
 
 def test_a_field_of_a_newer_version_is_ignored() -> None:

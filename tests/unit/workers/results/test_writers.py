@@ -73,11 +73,14 @@ class World:
         self.sink = Store()
         self.writers: list[Writers] = []
 
-    def worker(self, name: str = "w@test", **settings: Any) -> Writers:
+    def worker(
+        self, name: str = "w@test", more_sinks: Sequence[Any] = (), **settings: Any
+    ) -> Writers:
         chosen = Settings(home=self.home, **{"spool_patience_s": PATIENCE_S, **settings})
         engine: Any = None
         sink: Any = self.sink
-        writers = Writers(engine, [MadeSink("fake", "fake", sink)], chosen, name)
+        made = [MadeSink(each.name, "fake", each) for each in (sink, *more_sinks)]
+        writers = Writers(engine, made, chosen, name)
         self.writers.append(writers)
         return writers
 
@@ -136,6 +139,37 @@ def test_a_round_without_readings_goes_to_the_ledger_only(world: World) -> None:
     assert worker.write_readings([]) == 0
     worker.write_rows([row(1)])
     assert (world.ledger.rows, world.sink.calls) == ([1], [])
+
+
+def end(number: int) -> Sample:
+    ended = sample(number)
+    return Sample.end_of(ended.target, 2_000, ended.readings.series)
+
+
+def test_only_a_sink_that_takes_ends_gets_them(world: World) -> None:
+    """The other sink gets the samples of the round, and is not called for a round of ends."""
+    other: Any = Store()
+    other.name = "other"
+    other.takes_ends = True
+    worker = world.worker(more_sinks=[other])
+    assert worker.take_ends
+    worker.write_readings([sample(1)], [end(2)])
+    worker.write_readings([], [end(3)])
+    assert world.sink.calls == [[1]]
+    assert other.calls == [[2, 1], [3]]
+
+
+def test_ends_wait_in_the_spool_in_their_order(world: World) -> None:
+    """A series that ended and came back ends before it comes back."""
+    sink: Any = world.sink
+    sink.takes_ends = True
+    worker = world.worker()
+    world.sink.go_away()
+    worker.write_readings([sample(1)])
+    worker.write_readings([], [end(2)])
+    worker.write_readings([sample(3)])
+    world.sink.come_back()
+    soon(lambda: world.sink.rows == [1, 2, 3])
 
 
 def test_waiting_rounds_are_written_together(world: World) -> None:
