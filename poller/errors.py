@@ -12,6 +12,7 @@
     |  |- AlreadyRunning      a second `poller up` in one home directory, or a running job
     |  |- PortInUse           another process listens on the address
     |  |- EditConflict        the thing was changed since the caller read it
+    |  |- OutcomeUnknown      an earlier request with the same key may have acted already
     |  |- NotLoggedIn         a request has no valid login or token
     |  |- NotAllowed          the actor does not have the right
     |  |- TooManyRequests     the caller has to wait before the next try
@@ -131,6 +132,12 @@ class EditConflict(ConfigError):
     """Raised by an edit that names the version it was made for, if that is no longer the last."""
 
     code = "P105"
+
+
+class OutcomeUnknown(ConfigError):
+    """Raised for a key of a request that was sent before, and whose response nobody has."""
+
+    code = "P106"
 
 
 class NotLoggedIn(ConfigError):

@@ -42,6 +42,7 @@
 | `own`            | set     | queues `<queue>~<worker>` that batches were published to         |
 | `attending`      | hash    | worker name#instance -> its start in ms, once published          |
 | `request:<hash>` | string  | response to a request with an Idempotency-Key, as JSON; expires  |
+| `running:<name>` | string  | sign of life of such a request, while it acts; expires           |
 | `ticket:<name>`  | string  | targets of a poll on demand, for an hour, as JSON; expires       |
 | `tickets`        | zset    | name of a ticket -> instant of its request, in ms; bounded       |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
@@ -114,6 +115,10 @@ class Keys:
     def request(self, name: str) -> str:
         """The record of a request with an Idempotency-Key."""
         return f"{self.prefix}request:{name}"
+
+    def running_request(self, owner: str) -> str:
+        """The sign of life of a request with an Idempotency-Key."""
+        return f"{self.prefix}running:{owner}"
 
     def logins(self, subject: str) -> str:
         """The counter of failed log-ins of an address or a user."""

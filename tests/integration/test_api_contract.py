@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 
 import pytest
 from fastapi.routing import APIRoute
@@ -15,10 +16,22 @@ from poller.db.access.audit_rows import AuditQuery
 from poller.db.inventory import devices
 from poller.domain.access.scopes import Scope
 from poller.domain.inventory.draft import DeviceDraft
+from poller.state.requests import request_records
 from poller.web.api import api_v1
 from poller.web.api.contract import idempotency, resources
 from poller.web.api.contract.needs import Needs, OperatingAll
+from tests.conftest import wait_until
 from tests.integration import api_clients
+
+
+@dataclass
+class Gate:
+    """Lets an act of the API last until the test opens it."""
+
+    acts: int = 0
+    entered: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+
 
 NO_RIGHTS: tuple[Scope, ...] = ()
 
@@ -231,13 +244,74 @@ def test_a_response_with_a_secret_is_never_kept(counted: api_clients.TestClient)
     assert (refused.status_code, "secret" in refused.json()["detail"]) == (422, True)
 
 
-def test_a_request_that_still_runs_is_not_carried_out_again(
-    counted: api_clients.TestClient, services: Services
+@pytest.fixture
+def gate(counted: api_clients.TestClient, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """A route of the application that acts for as long as the test wants, with a short lease."""
+    monkeypatch.setattr(request_records, "LEASE_S", 1)
+    gate = Gate()
+    router = resources.router("gate")
+
+    @router.post("")
+    def pass_gate(call: OperatingAll, crash: bool = False, length: int = 0) -> dict[str, str]:
+        gate.acts += 1
+        gate.entered.set()
+        assert gate.opened.wait(20)
+        if crash:
+            raise RuntimeError("a bug")
+        return {"text": "x" * length}
+
+    counted.app.router.routes.extend(router.routes)  # type: ignore[attr-defined]
+    return gate
+
+
+def test_a_request_that_outlives_its_lease_acts_once(
+    counted: api_clients.TestClient, gate: Gate, services: Services
 ) -> None:
-    """The second of two requests at the same time is told to wait."""
+    """The second of two requests is told to wait for as long as the first one runs."""
     key = {"Idempotency-Key": "a"}
-    assert counted.post("/api/v1/counter", headers=key).is_success
-    [name] = services.redis.keys(services.keys.request("*"))  # type: ignore[misc]
-    record = json.loads(services.redis.get(name))  # type: ignore[arg-type]
-    services.redis.set(name, json.dumps({"fingerprint": record["fingerprint"]}))
-    assert counted.post("/api/v1/counter", headers=key).status_code == 409
+    with ThreadPoolExecutor(1) as callers:
+        first = callers.submit(counted.post, "/api/v1/gate", headers=key)
+        assert gate.entered.wait(20)
+        [sign] = services.redis.keys(services.keys.running_request("*"))  # type: ignore[misc]
+        services.redis.pexpire(sign, 400)
+        wait_until(lambda: services.redis.pttl(sign) > 500, "the lease was extended")  # type: ignore[operator]
+        again = counted.post("/api/v1/gate", headers=key)
+        assert (again.status_code, again.json()["code"]) == (409, "P103")
+        gate.opened.set()
+        assert first.result().status_code == 200
+    assert counted.post("/api/v1/gate", headers=key).headers["idempotent-replayed"] == "true"
+    assert (gate.acts, services.redis.exists(sign)) == (1, 0)
+
+
+def test_a_request_whose_response_was_lost_does_not_act_again(
+    counted: api_clients.TestClient, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller has the response of the act; a repeated request is asked to look what happened."""
+
+    def fail(*arguments: object) -> None:
+        raise errors.StoreUnavailable("Redis is away")
+
+    gate.opened.set()
+    for method in ("finish", "give_up"):
+        monkeypatch.setattr(request_records.RequestRecord, method, fail)
+    key = {"Idempotency-Key": "a"}
+    assert counted.post("/api/v1/gate", headers=key).status_code == 200
+    wait_until(lambda: again(counted, key) == (409, "P106"), "the lease ended")
+    assert gate.acts == 1
+
+
+@pytest.mark.parametrize("query", ["crash=true", "length=70000"])
+def test_a_request_without_a_kept_response_does_not_act_again(
+    counted: api_clients.TestClient, gate: Gate, query: str
+) -> None:
+    """A crash leaves no response, and a large one is not kept."""
+    gate.opened.set()
+    key = {"Idempotency-Key": "a"}
+    counted.post(f"/api/v1/gate?{query}", headers=key)
+    assert again(counted, key, query) == (409, "P106")
+    assert gate.acts == 1
+
+
+def again(api: api_clients.TestClient, key: dict[str, str], query: str = "") -> tuple[int, str]:
+    response = api.post(f"/api/v1/gate?{query}" if query else "/api/v1/gate", headers=key)
+    return response.status_code, response.json()["code"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import httpx
 import pytest
 import redis
 
@@ -173,6 +175,36 @@ def test_one_import_runs_at_a_time(api: TestClient) -> None:
     with inventory_files_api._importing:
         assert send(api, CSV).status_code == 409
     assert send(api, CSV).status_code == 200
+
+
+def test_a_slow_file_keeps_nobody_from_importing(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its turn begins when all of it is there. A file without an end is refused in time."""
+
+    async def send_two(first_ends: bool) -> list[int]:
+        is_read, done = asyncio.Event(), asyncio.Event()
+
+        async def slow_file() -> AsyncIterator[bytes]:
+            yield b"name,address\n"
+            is_read.set()
+            await done.wait()
+
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(api.app),
+            base_url="http://127.0.0.1",
+            headers={"Content-Type": "text/csv"},
+        ) as client:
+            slow = asyncio.create_task(client.post(f"{API}/imports", content=slow_file()))
+            await asyncio.wait_for(is_read.wait(), 20)
+            quick = await client.post(f"{API}/imports?update=true", content=CSV)
+            if first_ends:
+                done.set()
+            return [quick.status_code, (await slow).status_code]
+
+    assert asyncio.run(send_two(first_ends=True)) == [200, 200]
+    monkeypatch.setattr(inventory_files_api, "BODY_S", 0.2)
+    assert asyncio.run(send_two(first_ends=False)) == [200, 422]
 
 
 @pytest.mark.parametrize("media_type", sorted(FILES))

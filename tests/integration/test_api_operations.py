@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+from redis.commands.core import Script
 
 from poller import bootstrap, errors
 from poller.bootstrap import Services
@@ -26,12 +28,17 @@ from poller.domain.record.event_kinds import Kind
 from poller.domain.record.overview import State, Worker
 from poller.domain.record.target_status import Status
 from poller.service import action_audit, command_actor
+from poller.service.operations import board_actions
+from poller.settings import Settings
+from poller.state import redis_client
+from poller.state.board import lua_scripts
 from poller.state.board.board_values import Move, Place
 from poller.state.cluster import quarantine_records, worker_registry
 from poller.state.cluster.quarantine_records import Release
 from poller.state.requests import poll_tickets
 from poller.state.requests.poll_tickets import PollTicket
 from poller.web.api.operations import board_api, poll_wait
+from tests.acceptance.proxy import Proxy
 from tests.conftest import wait_until
 from tests.integration import api_clients
 from tests.integration.breaker_worlds import QUEUE, World
@@ -338,6 +345,30 @@ def test_the_board_is_checked_and_repaired(world: World, api: api_clients.TestCl
     assert api.get(f"{API}/board/check").json()["is_sound"]
     [row] = audited(world.services)
     assert facts(row) == ("ci", "board.repair", "board", 1)
+
+
+@pytest.mark.parametrize("hangs_at", ["the first call", "the count of all targets"])
+def test_a_repair_ends_when_redis_hangs(
+    world: World, network: Proxy, monkeypatch: pytest.MonkeyPatch, hangs_at: str
+) -> None:
+    """The caller is told to come back, and the next repair has its turn."""
+    url = f"redis://127.0.0.1:{network.port}/0"
+    monkeypatch.setattr(board_actions, "COUNTING_S", 0.3)
+    monkeypatch.setenv("POLLER_REDIS_URL", url)
+    services = Services(Settings())
+    services.redis = redis_client.connect(url, 0.3)  # type: ignore[misc]
+    api = api_clients.client(services)
+    if hangs_at == "the first call":
+        network.silence()
+    else:
+        network.hold(Script(services.redis, lua_scripts.source("recount")).sha.encode())
+    began = time.monotonic()
+    assert api.post(f"{API}/board/repair").status_code == 503
+    assert time.monotonic() - began < 3
+    network.release()
+    network.heal()
+    assert api.post(f"{API}/board/repair").status_code == 200
+    services.engine.dispose()
 
 
 def test_a_second_check_of_the_board_is_refused(api: api_clients.TestClient) -> None:

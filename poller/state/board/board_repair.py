@@ -48,10 +48,14 @@ class Repaired:
 
 
 class Repair:
-    """Check and repair of a board. Every method raises StoreError."""
+    """Check and repair of a board. Every method raises StoreError.
 
-    def __init__(self, board: BoardReader) -> None:
+    `counting` is the same board with a client that waits longer, for the script that counts all.
+    """
+
+    def __init__(self, board: BoardReader, counting: BoardReader | None = None) -> None:
         self._board = board
+        self._counting = counting or board
         self._redis = board.redis
         self._keys = board.keys
 
@@ -101,7 +105,7 @@ class Repair:
 
     def recount(self) -> int:
         """Make the sums and the list of unwell targets anew. Returns the number of wrong ones."""
-        return int(self._board.scripts.run("recount", []))
+        return int(self._counting.scripts.run("recount", []))
 
     def members(self) -> set[int]:
         """Every target that is in any place or record of the board."""

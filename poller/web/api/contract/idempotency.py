@@ -1,28 +1,41 @@
 """Idempotency-Key: a POST that is sent again has its first response, and acts once.
 
-The response is kept in Redis for a day, with the fingerprint of the request. Routes whose request
+The response is kept in Redis for a day, with the fingerprint of the request. A request whose
+process died may have acted, so its key does not act again. Routes whose request
 or response holds a secret refuse the header: a secret could be guessed from a fingerprint.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import json
-from collections.abc import Callable, Coroutine
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from poller import errors
 from poller.bootstrap import Services
+from poller.observability import logs
 from poller.state.requests import request_records
+from poller.state.requests.request_records import KeptRequest, RequestRecord
+
+log = logs.get(__name__)
 
 HEADER = "Idempotency-Key"
 LONGEST_KEY = 200
-#: A larger response is not kept; the request is then carried out again.
+#: Of a larger response the status alone is kept.
 LARGEST_BODY = 65_536
+#: Errors of a request that did not act, or that may act again: it can be repeated with its key.
+_REFUSALS = (errors.PollerError, HTTPException, RequestValidationError)
 #: Marks a route whose request or response holds a secret: `openapi_extra=HOLDS_SECRET`.
 HOLDS_SECRET = {"x-holds-secret": True}
 
@@ -72,42 +85,78 @@ async def _once(
         return await handle(request)  # which refuses it
     fingerprint = await _fingerprint(request)
     name = _hash(actor.kind.value, actor.name, request.method, request.url.path, key)
-    store = (services.redis, services.keys, name)
-    kept = await run_in_threadpool(request_records.begin, *store, fingerprint)
+    record = RequestRecord(services.redis, services.keys, name, secrets.token_hex(8))
+    kept = await run_in_threadpool(record.begin, fingerprint)
     if kept is not None:
         return _again(kept, fingerprint)
 
     try:
-        response = await handle(request)
-    except BaseException:
-        await run_in_threadpool(request_records.forget, *store)
+        async with _extending(record):
+            response = await handle(request)
+    except _REFUSALS:
+        await _note(record.forget)
         raise
-    if response.status_code < 400 and len(response.body) <= LARGEST_BODY:
-        record = {
-            "fingerprint": fingerprint,
-            "status": response.status_code,
-            "body": bytes(response.body).decode(),
-        }
-        await run_in_threadpool(request_records.finish, *store, json.dumps(record))
+    except BaseException:
+        await _note(record.give_up)
+        raise
+    if response.status_code < HTTPStatus.BAD_REQUEST:
+        body = bytes(response.body).decode() if len(response.body) <= LARGEST_BODY else None
+        await _note(partial(record.finish, fingerprint, response.status_code, body))
     else:
-        await run_in_threadpool(request_records.forget, *store)
+        await _note(record.forget)
     return response
 
 
-def _again(kept: str, fingerprint: str) -> Response:
-    """The first response, or a refusal: the first request still runs, or was another one."""
-    record = json.loads(kept)
-    if record["fingerprint"] != fingerprint:
+@asynccontextmanager
+async def _extending(record: RequestRecord) -> AsyncIterator[None]:
+    """Say that a request runs while it does."""
+
+    async def extend() -> None:
+        while True:
+            await asyncio.sleep(request_records.LEASE_S / 3)
+            await _note(record.extend)
+
+    extending = asyncio.create_task(extend())
+    try:
+        yield
+    finally:
+        extending.cancel()
+        with suppress(asyncio.CancelledError):
+            await extending
+
+
+async def _note(change: Callable[[], None]) -> None:
+    """Change the record. A missing Redis is logged: the request has its own result."""
+    try:
+        await run_in_threadpool(change)
+    except errors.StoreError as error:
+        log.warning("request_record_not_kept", error=str(error))
+
+
+def _again(kept: KeptRequest, fingerprint: str) -> Response:
+    """The first response, or a refusal: the first request runs, was another, or left none."""
+    if kept.fingerprint != fingerprint:
         raise errors.InvalidInput(
             f"{HEADER}: another request had this key", hint="use a new key for a new request"
         )
-    if "status" not in record:
+    if kept.is_running:
         raise errors.AlreadyRunning(
-            "the first request with this Idempotency-Key still runs", hint="send it again later"
+            f"the first request with this {HEADER} still runs", hint="send it again later"
+        )
+    if kept.status is None:
+        raise errors.OutcomeUnknown(
+            f"the first request with this {HEADER} ended without a response; it may have acted",
+            "its process ended, or Redis was away when it ended",
+            "look whether it acted; if not, send it with a new key",
+        )
+    if kept.body is None:
+        raise errors.OutcomeUnknown(
+            f"the first request with this {HEADER} acted; its response was too large to be kept",
+            hint="read what changed; send a new request with a new key",
         )
     headers = {"Idempotent-Replayed": "true"}
-    body = record["body"]
-    return Response(body, record["status"], headers, media_type="application/json" if body else "")
+    media_type = "application/json" if kept.body else ""
+    return Response(kept.body, kept.status, headers, media_type=media_type)
 
 
 async def _fingerprint(request: Request) -> str:

@@ -22,6 +22,7 @@ _STATUS_BY_ERROR: Mapping[type[errors.PollerError], int] = {
     errors.AlreadyExists: 409,
     errors.AlreadyRunning: 409,
     errors.NotConfirmed: 409,
+    errors.OutcomeUnknown: 409,
     errors.EditConflict: 412,
     errors.NotLoggedIn: 401,
     errors.NotAllowed: 403,

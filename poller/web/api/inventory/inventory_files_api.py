@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import tempfile
 import threading
@@ -53,6 +54,10 @@ _FILE_BODY: dict[str, Any] = {
 _CHUNK_BYTES = 262_144
 #: An export up to this size stays in memory, a larger one is written to a temporary file.
 _BYTES_IN_MEMORY = 4_194_304
+#: Files that are received at the same time, and the time for each of them.
+MOST_BODIES = 8
+BODY_S = 120.0
+_receiving = threading.BoundedSemaphore(MOST_BODIES)
 #: One import at a time: a file takes many times its size of memory.
 _importing = threading.Lock()
 
@@ -89,10 +94,10 @@ async def import_devices(
     The header Content-Type tells the form: text/csv, application/json or application/yaml.
     """
     form = _form(request)
+    content = await _received(request)
     if not _importing.acquire(blocking=False):
         raise errors.AlreadyRunning("another import runs", hint="send it again later")
     try:
-        content = await request.body()
         file_forms.refuse_many_rows(content, form, value_limits.MAX_REQUEST_ROWS)
         file = ImportFile(content, form, "file", update, dry_run, collector)
         done = await run_in_threadpool(
@@ -102,6 +107,26 @@ async def import_devices(
         _importing.release()
     created = inventory_bodies.created_sites(done.new_sites)
     return ImportBody(dry_run=dry_run, **asdict(done.counts), new_sites=created)
+
+
+async def _received(request: Request) -> bytes:
+    """The whole body. Raises AlreadyRunning, InvalidInput for one that takes too long.
+
+    A slow sender keeps nobody from importing; the number of bodies bounds the memory.
+    """
+    if not _receiving.acquire(blocking=False):
+        raise errors.AlreadyRunning(
+            f"{MOST_BODIES} files are being received already", hint="send it again later"
+        )
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await request.body()
+    except TimeoutError:
+        raise errors.InvalidInput(
+            f"the file did not arrive within {BODY_S:.0f} s", hint="send it in smaller files"
+        ) from None
+    finally:
+        _receiving.release()
 
 
 def _form(request: Request) -> Form:
