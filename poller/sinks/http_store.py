@@ -25,7 +25,7 @@ class HttpStore:
     def __init__(self, options: HttpStoreOptions, store: str, auth_scheme: str = "Bearer") -> None:
         """Check the files of the options. Raises InvalidSetting. Connects to nothing."""
         self.url = urls.parse(options.url)
-        self._store = store
+        self.name = store
         self._timeout_s = options.timeout_s
         self._secrets = SecretFiles(options, store, auth_scheme)
         self._secrets.headers()
@@ -112,7 +112,7 @@ class HttpStore:
 
     def _away(self, cause: str, hint: str = "") -> errors.StoreUnavailable:
         return errors.StoreUnavailable(
-            f"{self._store} does not answer at {self.url}",
+            f"{self.name} does not answer at {self.url}",
             cause=outcome.clean(cause, QUOTED),
             hint=hint or "check the url of the sink, and whether the store runs",
         )
@@ -124,7 +124,7 @@ class HttpStore:
         Any other StoreError: the store refuses what was sent.
         """
         status = answer.status
-        message = f"{self._store} answers with status {status} at {self.url}"
+        message = f"{self.name} answers with status {status} at {self.url}"
         if status in _REFUSALS:
             return errors.StoreError(message, answer.text, hint)
         hint = hint or _HINTS.get(status, "") or (_REDIRECTED if 300 <= status < 400 else "")

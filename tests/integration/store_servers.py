@@ -1,0 +1,151 @@
+"""Real servers of stores that sinks write to, which a test kills, freezes and starts again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.parse
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import missing, wait_until
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class StoreServer:
+    """A server with a port and a directory of its own; both outlive its process."""
+
+    program = ""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin"
+        self._binary = shutil.which(self.program, path=path) or missing(
+            f"{self.program} is not installed: run `make packages`"
+        )
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        with (self.directory / "server.log").open("ab") as log:
+            command = [self._binary, *self.command()]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        wait_until(self.is_ready, self.program, self._process)
+
+    def kill(self) -> None:
+        """Let the server die without a chance to write anything."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Stop the server as its operator does."""
+        self._end(signal.SIGTERM)
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._signal(signal.SIGCONT)
+        self._signal(number)
+        self._process.wait(timeout=20)
+        self._process = None
+
+
+class HttpStoreServer(StoreServer):
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(self, path: str, **query: str) -> bytes:
+        text = urllib.parse.urlencode(query)
+        with urllib.request.urlopen(f"{self.url}{path}?{text}", timeout=10) as answer:
+            return bytes(answer.read())
+
+
+class Influxdb(HttpStoreServer):
+    """InfluxDB 1. Every point is in its write-ahead log before it answers."""
+
+    program = "influxd"
+
+    def command(self) -> list[str]:
+        config = self.directory / "influxdb.conf"
+        config.write_text(
+            "reporting-disabled = true\n"
+            f'bind-address = "127.0.0.1:{free_port()}"\n'
+            f'[meta]\ndir = "{self.directory}/meta"\n'
+            f'[data]\ndir = "{self.directory}/data"\nwal-dir = "{self.directory}/wal"\n'
+            "[monitor]\nstore-enabled = false\n"
+            f'[http]\nbind-address = "127.0.0.1:{self.port}"\nlog-enabled = false\n'
+        )
+        return ["-config", str(config)]
+
+    def is_ready(self) -> bool:
+        return self.ask("/ping") == b""
+
+    def run(self, statement: str) -> None:
+        data = urllib.parse.urlencode({"q": statement}).encode()
+        urllib.request.urlopen(f"{self.url}/query", data, timeout=10).close()
+
+    def rows(self, database: str, statement: str) -> list[dict[str, Any]]:
+        """Return the rows of a query, each with its tags."""
+        answer = json.loads(self.ask("/query", db=database, q=statement, epoch="ms"))
+        series = answer["results"][0].get("series", [])
+        return [
+            {**each.get("tags", {}), **dict(zip(each["columns"], row, strict=True))}
+            for each in series
+            for row in each["values"]
+        ]
+
+
+class VictoriaMetrics(HttpStoreServer):
+    """VictoriaMetrics, which is told to store a repeated sample once."""
+
+    program = "victoria-metrics"
+
+    def command(self) -> list[str]:
+        return [
+            f"-httpListenAddr=127.0.0.1:{self.port}",
+            f"-storageDataPath={self.directory}/data",
+            "-retentionPeriod=100y",
+            "-dedup.minScrapeInterval=1ms",
+            "-search.latencyOffset=0s",
+        ]
+
+    def is_ready(self) -> bool:
+        return self.ask("/health") == b"OK"
+
+    def samples(self, match: str) -> Counter[tuple[str, int]]:
+        """Return how often each series (its labels as JSON) has a sample of an instant."""
+        self.ask("/internal/force_flush")
+        found: Counter[tuple[str, int]] = Counter()
+        for line in self.ask("/api/v1/export", **{"match[]": match}).splitlines():
+            series = json.loads(line)
+            labels = json.dumps(series["metric"], sort_keys=True)
+            found.update((labels, at_ms) for at_ms in series["timestamps"])
+        return found
