@@ -1,6 +1,6 @@
 """The line protocol of InfluxDB: one line for all series of a poll that share their labels.
 
-The text of a shape is made once, with gaps for the values, the tags of the target and the time.
+The text of a target's shape is made once, with gaps for the values and the time.
 Line protocol cannot carry line breaks, NaN, infinity, or a backslash before a delimiter.
 """
 
@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from poller.domain.metrics import outside_labels
-from poller.domain.metrics.reading import Kind, Labels, Series, SeriesSet
+from poller.domain.metrics.reading import Kind, Labels, SeriesSet
 
-_TAGS_GAP = "\0"
-_TIME_GAP = "\1"
+_TIME_GAP = "\0"
 #: Integers of line protocol are signed and have 64 bits.
 _INTEGER_LIMIT = 2.0**63
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
@@ -47,88 +45,79 @@ class LineForm:
     integers: bool = False  # counters of a known width as integers
 
 
-class Field(NamedTuple):
+class OutsideSeries(Protocol):
+    """One series as the store shall know it. Series of one row share the object `labels`."""
+
+    @property
+    def index(self) -> int: ...  # in the values of the poll
+    @property
+    def name(self) -> str: ...
+    @property
+    def labels(self) -> Labels: ...
+
+
+class _Field(NamedTuple):
     key: str  # escaped
-    at: int  # the position of its value in the shape
+    index: int
     is_integer: bool
 
 
-class Row(NamedTuple):
-    """One line: its text between the measurement's end and the fields, and the fields."""
-
-    measurement: str
-    tags: str  # ",name=text,..." of the series' own labels
-    fields: tuple[Field, ...]
+class _Row(NamedTuple):
+    head: str  # measurement and tags, escaped
+    fields: tuple[_Field, ...]
 
 
 class ShapeLines:
-    """The lines of a shape for targets with the same names of labels."""
+    """The lines of a shape of one target, to be filled with the values of a poll."""
 
-    def __init__(self, rows: Sequence[Row], doubled: Sequence[Series], renamed: Collection[str]):
-        self.number = len(rows)
-        self.doubled = tuple(doubled)  # series that another one hides, and that are left out
-        self.renamed = tuple(renamed)  # labels that are `exported_<name>` outside
+    def __init__(self, rows: Sequence[_Row], doubled: Sequence[str]) -> None:
+        self.doubled = tuple(doubled)  # metrics of series that another one hides: left out
         self._rows = rows
-        order = [field.at for row in rows for field in row.fields]
-        self._has_integers = any(field.is_integer for row in rows for field in row.fields)
         self._template = "\n".join(map(_template, rows))
-        self._pick = _picker(order)
+        self._pick = _picker([field.index for row in rows for field in row.fields])
+        self._integers = [field.index for row in rows for field in row.fields if field.is_integer]
 
-    def text(self, values: Sequence[float], target_tags: str, at_ms: int) -> str:
-        """Return the lines of one poll without a line break at the end; "" if no value is finite.
-
-        `target_tags` is the text of `tags_text` for the labels of the target.
-        """
-        if self._is_plain(values):
+    def text(self, values: Sequence[float], at_ms: int) -> str:
+        """Return the lines of one poll, without a last line break; "" if no value is finite."""
+        if isfinite(sum(values)) and not self.unwritable(values):
             lines = self._template % self._pick(values)
-        else:
+        else:  # one NaN or infinity makes the sum one
             lines = "\n".join(self._finite_rows(values))
-        return lines.replace(_TAGS_GAP, target_tags).replace(_TIME_GAP, str(at_ms))
+        return lines.replace(_TIME_GAP, str(at_ms))
 
     def unwritable(self, values: Sequence[float]) -> int:
-        """The values that are too large for the integer that their field is."""
-        if not self._has_integers or self._is_plain(values):
-            return 0
-        fields = [field for row in self._rows for field in row.fields if field.is_integer]
-        return sum(1 for field in fields if abs(values[field.at]) >= _INTEGER_LIMIT)
-
-    def _is_plain(self, values: Sequence[float]) -> bool:
-        if not isfinite(sum(values)):  # one NaN or infinity makes the sum one
-            return False
-        return not self._has_integers or max(values, default=0.0) < _INTEGER_LIMIT
+        """Return how many values are too large for the integer that their field is."""
+        return sum(1 for index in self._integers if abs(values[index]) >= _INTEGER_LIMIT)
 
     def _finite_rows(self, values: Sequence[float]) -> Iterator[str]:
         for row in self._rows:
-            fields = [field for field in row.fields if _is_writable(field, values[field.at])]
+            fields = [field for field in row.fields if _is_writable(field, values[field.index])]
             if fields:
-                text = _template(row._replace(fields=tuple(fields)))
-                yield text % tuple(values[field.at] for field in fields)
+                text = _template(_Row(row.head, tuple(fields)))
+                yield text % tuple(values[field.index] for field in fields)
 
 
 def shape_lines(
-    shape: SeriesSet, collector: str, target_labels: Labels, form: LineForm
+    outside: Iterable[OutsideSeries], shape: SeriesSet, collector: str, form: LineForm
 ) -> ShapeLines:
-    """Return the lines of a shape for a target with these labels; only their names matter."""
-    rows: dict[tuple[str, str], dict[str, Field]] = {}
-    doubled: list[Series] = []
-    renamed: set[str] = set()
-    for at, series in enumerate(shape.series):
-        joined = outside_labels.joined(series.labels, target_labels)
-        renamed.update(joined.renamed)
-        own = _without(joined.labels, target_labels)
-        measurement, key = _measurement_and_field(series, collector, form)
-        fields = rows.setdefault((measurement, tags_text(own)), {})
+    """Return the lines of the series of a shape that are sent."""
+    rows: dict[str, dict[str, _Field]] = {}
+    tags: dict[int, str] = {}  # by identity of the labels
+    doubled: list[str] = []
+    for series in outside:
+        text = tags.get(id(series.labels))
+        if text is None:
+            text = tags[id(series.labels)] = tags_text(series.labels)
+        measurement, key = _measurement_and_field(series.name, collector, form)
+        fields = rows.setdefault(measurement + text, {})
         if key in fields:
-            doubled.append(series)
-        else:
-            is_integer = form.integers and series.kind is Kind.COUNTER and series.width > 0
-            fields[key] = Field(key, at, is_integer)
-
-    made = [
-        Row(measurement, tags, tuple(fields.values()))
-        for (measurement, tags), fields in rows.items()
-    ]
-    return ShapeLines(made, doubled, sorted(renamed))
+            doubled.append(series.name)
+            continue
+        inside = shape.series[series.index]
+        is_integer = form.integers and inside.kind is Kind.COUNTER and inside.width > 0
+        fields[key] = _Field(key, series.index, is_integer)
+    made = [_Row(head, tuple(fields.values())) for head, fields in rows.items()]
+    return ShapeLines(made, doubled)
 
 
 def tags_text(labels: Labels) -> str:
@@ -158,28 +147,23 @@ def _escaped_key(text: str) -> str:
     return escaped(f"{text}_" if text in _RESERVED else text)
 
 
-def _measurement_and_field(series: Series, collector: str, form: LineForm) -> tuple[str, str]:
+def _measurement_and_field(metric: str, collector: str, form: LineForm) -> tuple[str, str]:
     if form.layout is Layout.METRIC:
-        return escaped_measurement(series.name), _escaped_key(form.field)
-    return escaped_measurement(form.measurement or collector), _escaped_key(series.name)
+        return escaped_measurement(metric), _escaped_key(form.field)
+    return escaped_measurement(form.measurement or collector), _escaped_key(metric)
 
 
-def _without(labels: Labels, target_labels: Labels) -> Labels:
-    of_target = {name for name, _ in target_labels}
-    return tuple((name, text) for name, text in labels if name not in of_target)
-
-
-def _template(row: Row) -> str:
-    """Return a format of the row's values. The measurement and its tags have no gap of a value."""
-    head = f"{row.measurement}{_TAGS_GAP}{row.tags} ".replace("%", "%%")
+def _template(row: _Row) -> str:
+    """Return a format of the row's values, with a gap for the time."""
+    head = row.head.replace("%", "%%")
     fields = ",".join(
         f"{field.key.replace('%', '%%')}={'%di' if field.is_integer else '%r'}"
         for field in row.fields
     )
-    return f"{head}{fields} {_TIME_GAP}"
+    return f"{head} {fields} {_TIME_GAP}"
 
 
-def _is_writable(field: Field, value: float) -> bool:
+def _is_writable(field: _Field, value: float) -> bool:
     return isfinite(value) and not (field.is_integer and abs(value) >= _INTEGER_LIMIT)
 
 
