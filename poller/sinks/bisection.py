@@ -32,10 +32,10 @@ def send(
         requests += 1
         if refusal is None:
             continue
+        if requests >= MAX_REQUESTS:
+            raise refusal
         if len(part) == 1:
             leave_out(part[0], refusal)
             continue
-        if requests >= MAX_REQUESTS:
-            raise refusal
         half = len(part) // 2
         waiting += [part[half:], part[:half]]

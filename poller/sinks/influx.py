@@ -15,26 +15,22 @@ from urllib.parse import urlencode
 from pydantic import Field, model_validator
 
 from poller import errors
-from poller.domain.metrics import line_protocol, outside_labels
+from poller.domain.metrics import line_protocol
 from poller.domain.metrics.line_protocol import Layout, LineForm, ShapeLines
-from poller.domain.metrics.reading import Labels
-from poller.observability import logs
 from poller.sinks import bisection
 from poller.sinks.api import API_VERSION, Sample, Stores
 from poller.sinks.http_options import HttpStoreOptions
 from poller.sinks.http_store import HttpStore
-from poller.sinks.label_options import LabelOptions
+from poller.sinks.outside_series import SeriesMapper, SeriesOptions
 from poller.sinks.shape_cache import ShapeCache
 from poller.sinks.store_connection import Answer
-
-log = logs.get(__name__)
 
 _DROPPED = re.compile(r"dropped=(\d+)")
 #: Statuses of a request that can succeed in smaller parts.
 _DIVISIBLE = frozenset({400, 413, 422})
 
 
-class InfluxOptions(HttpStoreOptions, LabelOptions):
+class InfluxOptions(HttpStoreOptions, SeriesOptions):
     """The options of an `influx` sink."""
 
     database: str = Field("", description="Database of InfluxDB 1; other stores may need none.")
@@ -90,7 +86,7 @@ class InfluxSink:
         )
         self._path = _write_path(self._store.url.target, options)
         self._shapes: ShapeCache[ShapeLines] = ShapeCache()
-        self._renamed: set[str] = set()
+        self._mapper = SeriesMapper(options, stores.name)
 
     def write(self, samples: Sequence[Sample]) -> None:
         """Write the lines of the polls. A repeated call writes the same points again."""
@@ -109,43 +105,28 @@ class InfluxSink:
         self._store.close()
 
     def _poll_lines(self, samples: Sequence[Sample]) -> Iterator[str]:
-        options = self._options
         for sample in samples:
-            target = sample.target
-            labels = outside_labels.target_labels(target, options.names, options.fixed)
-            lines = self._shape_lines(sample, labels)
+            lines = self._shape_lines(sample)
             values = sample.readings.values
             unwritable = lines.unwritable(values)
             if unwritable:
-                self._dropped(unwritable, f"target {target.name}: too large for an integer")
-            text = lines.text(values, line_protocol.tags_text(labels), sample.at_ms)
+                self._dropped(unwritable, f"{sample.target.name}: too large for an integer")
+            text = lines.text(values, sample.at_ms)
             if text:
                 yield text
 
-    def _shape_lines(self, sample: Sample, labels: Labels) -> ShapeLines:
-        shape, collector = sample.readings.series, sample.target.collector
-        key = (shape.id, collector, tuple(name for name, _ in labels))
+    def _shape_lines(self, sample: Sample) -> ShapeLines:
+        target, shape = sample.target, sample.readings.series
+        key = (target.id, target.version, shape.id)
         lines = self._shapes.get(key)
         if lines is None:
-            lines = line_protocol.shape_lines(shape, collector, labels, self._form)
+            outside = self._mapper.outside(target, shape).series
+            lines = line_protocol.shape_lines(outside, shape, target.collector, self._form)
             self._shapes.put(key, lines, len(shape.series))
-            self._report_shape(sample, lines)
+            if lines.doubled:
+                reason = f"{target.name} {lines.doubled[0]}: alike in line protocol"
+                self._dropped(len(lines.doubled), reason)
         return lines
-
-    def _report_shape(self, sample: Sample, lines: ShapeLines) -> None:
-        if lines.doubled:
-            first = lines.doubled[0].name
-            log.warning(
-                "series_alike_in_store",
-                sink=self._store.name,
-                target=sample.target.name,
-                first=first,
-                series=len(lines.doubled),
-            )
-        for label in lines.renamed:
-            if label not in self._renamed:
-                self._renamed.add(label)
-                log.warning("label_renamed", sink=self._store.name, label=label)
 
     def _request(self, lines: Sequence[str]) -> errors.StoreError | None:
         """Send one request. Returns the refusal of a store that took no line. Raises StoreError."""

@@ -142,10 +142,17 @@ class VictoriaMetrics(HttpStoreServer):
 
     def samples(self, match: str) -> Counter[tuple[str, int]]:
         """Return how often each series (its labels as JSON) has a sample of an instant."""
-        self.ask("/internal/force_flush")
         found: Counter[tuple[str, int]] = Counter()
-        for line in self.ask("/api/v1/export", **{"match[]": match}).splitlines():
-            series = json.loads(line)
+        for series in self._export(match):
             labels = json.dumps(series["metric"], sort_keys=True)
             found.update((labels, at_ms) for at_ms in series["timestamps"])
         return found
+
+    def labels(self, match: str) -> list[dict[str, str]]:
+        """Return the labels of all series."""
+        return [series["metric"] for series in self._export(match)]
+
+    def _export(self, match: str) -> list[Any]:
+        self.ask("/internal/force_flush")
+        lines = self.ask("/api/v1/export", **{"match[]": match}).splitlines()
+        return [json.loads(line) for line in lines]

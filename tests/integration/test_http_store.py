@@ -38,11 +38,7 @@ class KeptServer:
         for _ in range(self._answers):
             while b"\r\n\r\n" not in received:
                 received += connection.recv(65536)
-            head, _, body = received.partition(b"\r\n\r\n")
-            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-            while len(body) < length:
-                body += connection.recv(65536)
-            self.bodies.append(body)
+            self.bodies.append(web_servers.body_of(received, connection))
             received = b""
             connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 

@@ -89,6 +89,15 @@ def _head(connection: socket.socket) -> bytes:
     return head
 
 
+def body_of(head: bytes, connection: socket.socket) -> bytes:
+    """Return the body of a request with a length; `head` may hold a part of it."""
+    fields, _, body = head.partition(b"\r\n\r\n")
+    length = int(fields.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return body
+
+
 @dataclass(frozen=True)
 class Identity:
     """A self-signed certificate, and the TLS context of a server with it."""

@@ -49,7 +49,7 @@ class OutsideSeries(Protocol):
     """One series as the store shall know it. Series of one row share the object `labels`."""
 
     @property
-    def index(self) -> int: ...  # in the values of the poll
+    def column(self) -> int: ...  # in the values of the poll
     @property
     def name(self) -> str: ...
     @property
@@ -58,7 +58,7 @@ class OutsideSeries(Protocol):
 
 class _Field(NamedTuple):
     key: str  # escaped
-    index: int
+    column: int
     is_integer: bool
 
 
@@ -74,8 +74,8 @@ class ShapeLines:
         self.doubled = tuple(doubled)  # metrics of series that another one hides: left out
         self._rows = rows
         self._template = "\n".join(map(_template, rows))
-        self._pick = _picker([field.index for row in rows for field in row.fields])
-        self._integers = [field.index for row in rows for field in row.fields if field.is_integer]
+        self._pick = _picker([field.column for row in rows for field in row.fields])
+        self._integers = [field.column for row in rows for field in row.fields if field.is_integer]
 
     def text(self, values: Sequence[float], at_ms: int) -> str:
         """Return the lines of one poll, without a last line break; "" if no value is finite."""
@@ -87,14 +87,14 @@ class ShapeLines:
 
     def unwritable(self, values: Sequence[float]) -> int:
         """Return how many values are too large for the integer that their field is."""
-        return sum(1 for index in self._integers if abs(values[index]) >= _INTEGER_LIMIT)
+        return sum(1 for column in self._integers if abs(values[column]) >= _INTEGER_LIMIT)
 
     def _finite_rows(self, values: Sequence[float]) -> Iterator[str]:
         for row in self._rows:
-            fields = [field for field in row.fields if _is_writable(field, values[field.index])]
+            fields = [field for field in row.fields if _is_writable(field, values[field.column])]
             if fields:
                 text = _template(_Row(row.head, tuple(fields)))
-                yield text % tuple(values[field.index] for field in fields)
+                yield text % tuple(values[field.column] for field in fields)
 
 
 def shape_lines(
@@ -113,9 +113,9 @@ def shape_lines(
         if key in fields:
             doubled.append(series.name)
             continue
-        inside = shape.series[series.index]
+        inside = shape.series[series.column]
         is_integer = form.integers and inside.kind is Kind.COUNTER and inside.width > 0
-        fields[key] = _Field(key, series.index, is_integer)
+        fields[key] = _Field(key, series.column, is_integer)
     made = [_Row(head, tuple(fields.values())) for head, fields in rows.items()]
     return ShapeLines(made, doubled)
 

@@ -18,7 +18,7 @@ AT_MS = 1_700_000_000_123
 
 
 class Outside(NamedTuple):
-    index: int
+    column: int
     name: str
     labels: Labels
 
