@@ -6,6 +6,7 @@ the destination is up again.
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 import time
@@ -14,21 +15,19 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Generic, TypeVar
 
-from poller import errors, plugins
-from poller.domain.failures import outcome
+from poller.domain.failures import delivery_backoff
 from poller.metering import process_metrics
-from poller.observability import logs
 from poller.sinks.api import WRITE_POLLS
+from poller.workers.results.delivery_record import DeliveryRecord, is_refusal
+from poller.workers.results.outage_log import OutageLog
 from poller.workers.results.spool import Spool, SpooledRounds
 
-log = logs.get(__name__)
-
-#: The pause between two attempts at a destination that is down.
-RETRY_S = 1.0
+#: The pause before a refused round is written again.
+REFUSED_PAUSE_S = 1.0
 #: A round that the destination refuses this often is set aside. An outage is no refusal.
 MAX_REFUSALS = 3
-#: An outage within this time after the last one is not logged.
-LOG_INTERVAL_S = 5.0
+#: The longest wait for the lock of a writer whose disk is slow.
+LOCK_S = 0.5
 
 T = TypeVar("T")
 
@@ -54,44 +53,6 @@ class QueuedRound(Generic[T]):
         return self._pending.acquire(timeout=timeout_s)
 
 
-class OutageLog:
-    """Logs when a destination goes down, and when all rows that waited for it are written."""
-
-    def __init__(self, store: str) -> None:
-        self.late_polls = 0  # written after they had waited in the spool
-        self.reason = ""  # of the present outage; the newest one
-        self._store = store
-        self._down_mono: float | None = None
-        self._logged_mono = -LOG_INTERVAL_S
-
-    def mark_down(self, reason: str) -> None:
-        self.reason = reason
-        if self._down_mono is not None:
-            return
-
-        now_mono = time.monotonic()
-        self._down_mono = now_mono
-
-        if now_mono >= self._logged_mono + LOG_INTERVAL_S:
-            self._logged_mono = now_mono
-            log.warning("store_down", store=self._store, reason=reason)
-
-    def mark_up(self) -> None:
-        """Log the rows that were late, also those that a dead worker left."""
-        is_logged = self._down_mono is None or self._down_mono == self._logged_mono
-        if self.late_polls and is_logged:
-            down_s = time.monotonic() - self._down_mono if self._down_mono else 0.0
-            log.info(
-                "store_caught_up",
-                store=self._store,
-                polls=self.late_polls,
-                seconds=round(down_s, 1),
-            )
-        self.late_polls = 0
-        self.reason = ""
-        self._down_mono = None
-
-
 class DestinationWriter(Generic[T]):
     """The writer of one destination. Its queue is empty while rounds wait in its spool."""
 
@@ -100,9 +61,14 @@ class DestinationWriter(Generic[T]):
         write: Callable[[Sequence[T]], None],
         spool: Spool[T],
         write_polls: int = WRITE_POLLS,
+        count_samples: Callable[[Sequence[T]], int] = len,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self.spool = spool
+        self.record = DeliveryRecord()
         self._write = write
+        self._count_samples = count_samples
+        self._chance = chance
         self._write_polls = write_polls  # of one call: more of them need fewer transactions
         self._queue: deque[QueuedRound[T]] = deque()
         self._changed = threading.Condition(threading.Lock())
@@ -155,6 +121,18 @@ class DestinationWriter(Generic[T]):
             self._spill("no answer in time")
             return True
 
+    def oldest_round(self) -> Sequence[T]:
+        """The oldest items that are not stored yet; none if a slow disk holds the lock."""
+        if not self._changed.acquire(timeout=LOCK_S):
+            return ()
+        try:
+            if self.spool:
+                rounds = self.spool.oldest(1).rounds
+                return rounds[0] if rounds else ()
+            return self._queue[0].items if self._queue else ()
+        finally:
+            self._changed.release()
+
     def stop(self) -> None:
         """Let the thread write until the first error, then end. `close` waits for that."""
         with self._changed:
@@ -176,6 +154,7 @@ class DestinationWriter(Generic[T]):
             items = self._next_items()
             if items is None:
                 return
+            self.record.call_began()
             try:
                 with process_metrics.write_seconds.timed(self.spool.name):
                     self._write(items)
@@ -184,7 +163,10 @@ class DestinationWriter(Generic[T]):
                 self._on_failed(error)
             else:
                 self._count("ok", len(items))
+                self.record.written(len(items), self._count_samples(items))
                 self._on_written(len(items))
+            finally:
+                self.record.call_ended()
 
     def _count(self, result: str, polls: int) -> None:
         process_metrics.writes.add(self.spool.name, result, by=polls)
@@ -232,19 +214,21 @@ class DestinationWriter(Generic[T]):
             self._writing_queued = 0
 
     def _on_failed(self, error: BaseException) -> None:
-        if isinstance(error, errors.PollerError):
-            text = str(error)
-        else:
-            text = plugins.error_text(error)
-        reason = outcome.clean(text)
-
+        reason = self.record.failed(error)
         with self._changed:
             self._spill(reason)
             self._outage.mark_down(reason)
-            self._retry_mono = time.monotonic() + RETRY_S
-            if not isinstance(error, errors.StoreUnavailable | errors.ConfigError):
+            if is_refusal(error):
+                self._pause(REFUSED_PAUSE_S)
                 self._on_refused(reason)
-            self.spool.log_dropped()
+            else:
+                asked_s = getattr(error, "retry_after_s", None)
+                failures = self.record.failures
+                self._pause(delivery_backoff.wait_s(failures, asked_s, self._chance()))
+            self.spool.drop_excess()
+
+    def _pause(self, seconds: float) -> None:
+        self._retry_mono = self.record.retry_mono = time.monotonic() + seconds
 
     def _on_refused(self, reason: str) -> None:
         """Find the refused round by writing rounds one by one, and set it aside."""

@@ -7,16 +7,18 @@ of the disk.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from poller.domain.record.sink_report import DropReason
 from poller.observability import logs
 from poller.workers.results.spool_codec import Codec
 from poller.workers.results.spool_file import DamagedFile, SpoolFile
+from poller.workers.results.spool_quota import SpoolQuota
 
 log = logs.get(__name__)
 
@@ -24,33 +26,9 @@ log = logs.get(__name__)
 MEMORY_POLLS = 4096
 #: Refused rounds that are stored for a person.
 MAX_REFUSED_FILES = 16
-#: Beyond the limit whole files are dropped, so each file is a small part of the limit.
-FILES_PER_LIMIT = 16
-MIN_FILE_BYTES = 64 * 1024
-MAX_FILE_BYTES = 64 * 1024 * 1024
 LOG_INTERVAL_S = 5.0
 
 T = TypeVar("T")
-
-
-class SpoolQuota:
-    """The disk space that all spools of a process share.
-
-    The largest spool drops files when it is used up.
-    """
-
-    def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
-        file_bytes = max(limit_bytes // FILES_PER_LIMIT, MIN_FILE_BYTES)
-        self.file_bytes = min(file_bytes, MAX_FILE_BYTES)
-        self.spools: list[Spool[Any]] = []
-
-    def is_exceeded_by(self, spool: Spool[Any]) -> bool:
-        """Whether the quota is used up and this spool is the largest."""
-        # Other spools change at the same time; at worst one of them drops a file a moment later.
-        sizes = [each.size for each in self.spools]
-        is_used_up = sum(sizes) > self.limit_bytes
-        return is_used_up and spool.size == max(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +43,16 @@ class Spool(Generic[T]):
     """`find_directory` returns the directory of the files, or raises OSError."""
 
     def __init__(
-        self, name: str, codec: Codec[T], find_directory: Callable[[], Path], quota: SpoolQuota
+        self,
+        name: str,
+        codec: Codec[T],
+        find_directory: Callable[[], Path],
+        quota: SpoolQuota,
+        is_sink: bool = False,
     ) -> None:
         self.name = name
-        self.dropped = 0  # polls, since the start
+        self.is_sink = is_sink
+        self.dropped_by_reason: Counter[str] = Counter()  # polls, since the start
         self._codec = codec
         self._find_directory = find_directory
         self._quota = quota
@@ -79,6 +63,11 @@ class Spool(Generic[T]):
         self._logged_dropped = 0
         self._logged_mono = 0.0
         quota.spools.append(self)
+
+    @property
+    def dropped(self) -> int:
+        """Polls that were dropped since the start."""
+        return sum(tuple(self.dropped_by_reason.values()))
 
     def __bool__(self) -> bool:
         """Whether any round waits."""
@@ -116,11 +105,15 @@ class Spool(Generic[T]):
         self._in_memory.append(items)
         self._flush()
 
-        while self._quota.is_exceeded_by(self):
-            self._drop_oldest_file()
         while self._polls_in_memory() > MEMORY_POLLS:
             oldest = self._in_memory.popleft()
-            self.dropped += len(oldest)
+            self._count_dropped(DropReason.DISK, len(oldest))
+        self.drop_excess()
+
+    def drop_excess(self) -> None:
+        """Drop the oldest files while the disk space is used up, as far as it is this spool's."""
+        while self._files and self._quota.is_exceeded_by(self):
+            self._drop_oldest_file()
         self.log_dropped()
 
     def oldest(self, polls: int) -> SpooledRounds[T]:
@@ -166,7 +159,7 @@ class Spool(Generic[T]):
                 reason=reason,
                 kept=str(path or "no"),
             )
-            self.dropped += len(items)
+            self._count_dropped(DropReason.REFUSED, len(items))
             self._logged_dropped += len(items)
         self.remove(taken)
 
@@ -191,7 +184,8 @@ class Spool(Generic[T]):
         Rounds that are only in memory are dropped.
         """
         self._flush()
-        self.dropped += self._polls_in_memory()
+        if self._in_memory:
+            self._count_dropped(DropReason.DISK, self._polls_in_memory())
         self._in_memory.clear()
         self.log_dropped(at_once=True)
         if self:
@@ -219,7 +213,7 @@ class Spool(Generic[T]):
             except (TypeError, ValueError) as error:
                 text = f"{type(error).__name__}: {error}"
                 log.error("round_unwritable", store=self.name, error=text)
-                self.dropped += len(items)
+                self._count_dropped(DropReason.INVALID, len(items))
             self._in_memory.popleft()
         self._set_disk_error("")
 
@@ -257,13 +251,16 @@ class Spool(Generic[T]):
         file = self._files.popleft()
         file.close()
         self._rename_damaged(file.path, str(error))
-        self.dropped += file.polls
+        self._count_dropped(DropReason.DAMAGED, file.polls)
 
     def _drop_oldest_file(self) -> None:
         file = self._files.popleft()
         file.close()
         _unlink(file.path)
-        self.dropped += file.polls
+        self._count_dropped(DropReason.FULL, file.polls)
+
+    def _count_dropped(self, reason: DropReason, polls: int) -> None:
+        self.dropped_by_reason[reason.value] += polls
 
     def _rename_damaged(self, path: Path, reason: str) -> None:
         """Rename a damaged file, so that it stays for a person and is not opened again."""

@@ -18,13 +18,16 @@ from sqlalchemy.engine import Engine
 from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.failures.dead_letter import Letter
 from poller.domain.record.run import Run
+from poller.domain.record.sink_report import SinkReport
 from poller.settings import Settings
-from poller.sinks.api import WRITE_POLLS, Sample
+from poller.sinks.api import Sample
 from poller.sinks.made_sink import MadeSink
 from poller.workers.results.destination_writer import DestinationWriter, QueuedRound
-from poller.workers.results.spool import Spool, SpoolQuota
+from poller.workers.results.sink_meter import SinkMeter
+from poller.workers.results.spool import Spool
 from poller.workers.results.spool_codec import Codec, DeadLetterCodec, RunCodec, SampleCodec
 from poller.workers.results.spool_dir import SpoolDirectory
+from poller.workers.results.spool_quota import SpoolQuota
 
 #: A poll waits this many times longer for a destination that is slow but writes.
 SLOW_TIMES = 4
@@ -46,26 +49,25 @@ class Writers:
         self._letters: DestinationWriter[Letter] = self._writer(
             "letters", DeadLetterCodec(), self._write_letters
         )
-        self._sinks: list[DestinationWriter[Sample]] = [
-            self._writer(
-                f"sink-{made.name}", SampleCodec(), made.sink.write, polls=made.write_polls
-            )
-            for made in sinks
-        ]
+        self._sinks = [self._sink_writer(made) for made in sinks]
+        pairs = zip(sinks, self._sinks, strict=True)
+        self._meters = [SinkMeter(made, writer) for made, writer in pairs]
         self._take_ends = [made.takes_ends for made in sinks]  # in the order of `_sinks`
         self._start_lock = threading.Lock()
         self._is_started = False
 
     def _writer(
-        self,
-        name: str,
-        codec: Codec[T],
-        write: Callable[[Sequence[T]], None],
-        polls: int = WRITE_POLLS,
+        self, name: str, codec: Codec[T], write: Callable[[Sequence[T]], None]
     ) -> DestinationWriter[T]:
+        return DestinationWriter(write, self._spool(name, codec))
+
+    def _sink_writer(self, made: MadeSink) -> DestinationWriter[Sample]:
+        spool = self._spool(f"sink-{made.name}", SampleCodec(), is_sink=True)
+        return DestinationWriter(made.sink.write, spool, made.write_polls, _count_samples)
+
+    def _spool(self, name: str, codec: Codec[T], *, is_sink: bool = False) -> Spool[T]:
         find_directory = partial(self._directory.path_for, name)
-        spool = Spool(name, codec, find_directory, self._quota)
-        return DestinationWriter(write, spool, polls)
+        return Spool(name, codec, find_directory, self._quota, is_sink)
 
     def _write_runs(self, rows: Sequence[Run]) -> None:
         run_ledger.write(self._engine, rows)
@@ -161,8 +163,12 @@ class Writers:
 
     @property
     def outage(self) -> str:
-        """Why a destination takes no rows now; "" when all of them write."""
-        return next((writer.outage for writer in self._all if writer.outage), "")
+        """Why the ledger or dead letters take no rows now; "" when they do. Sinks have reports."""
+        return self._ledger.outage or self._letters.outage
+
+    def sink_reports(self, now_ms: int) -> list[SinkReport]:
+        """The state of every sink in this process. `now_ms` is now on the clock of readers."""
+        return [meter.report(now_ms) for meter in self._meters]
 
     @property
     def dropped(self) -> int:
@@ -172,3 +178,7 @@ class Writers:
     @property
     def _all(self) -> list[DestinationWriter[Any]]:
         return [self._ledger, self._letters, *self._sinks]
+
+
+def _count_samples(polls: Sequence[Sample]) -> int:
+    return sum(len(poll.readings.values) for poll in polls)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from poller import bootstrap
+from poller.sinks.made_sink import MadeSink
 from poller.workers import lifecycle
 from poller.workers.process import handback, worker_process
 from poller.workers.process.worker_process import ProcessState
@@ -31,7 +32,9 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     writers = SimpleNamespace(close=lambda _: names.append("writers"))
     poller = SimpleNamespace(writers=writers, close=lambda: names.append("sessions"))
-    sinks = [Sink("first", names, OSError("broken")), Sink("second", names)]
+    stubborn: Any = Sink("first", names, OSError("broken"))
+    second: Any = Sink("second", names)
+    sinks = [MadeSink("first", "fake", stubborn), MadeSink("second", "fake", second)]
     monkeypatch.setattr(bootstrap, "services", lambda: SimpleNamespace(sinks=sinks))
     monkeypatch.setattr(worker_process, "poller", lambda _: poller)
     monkeypatch.setattr(worker_process, "stop", lambda *_: None)

@@ -23,8 +23,9 @@ from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.domain.record.run import Run
 from poller.sinks.api import Sample
 from poller.workers.results import spool, spool_file
-from poller.workers.results.spool import Spool, SpoolQuota
+from poller.workers.results.spool import Spool
 from poller.workers.results.spool_codec import RunCodec, SampleCodec
+from poller.workers.results.spool_quota import SpoolQuota
 from tests.unit.workers.results.spools import MIB, numbers, open_spool, round_of, write_all
 
 
@@ -113,11 +114,31 @@ def test_beyond_the_quota_the_oldest_rounds_are_dropped_and_counted(directory: P
     assert waiting.dropped == 3000 - len(left)
 
 
-def test_the_largest_spool_drops_its_files(tmp_path: Path) -> None:
-    """A sink with many readings does not cost the ledger its rows."""
+def append_polls(spool: Spool[Run], polls: int) -> None:
+    for number in range(polls):
+        spool.append(round_of(number, message=os.urandom(400).hex()))
+
+
+def test_a_dead_sink_leaves_half_of_the_quota_to_the_ledger(tmp_path: Path) -> None:
+    """The ledger is never the one to drop rows while it uses less than that."""
     quota = SpoolQuota(MIB)
-    small = open_spool(tmp_path / "ledger", quota)
-    large = open_spool(tmp_path / "sink", quota)
+    ledger = open_spool(tmp_path / "ledger", quota)
+    sink = open_spool(tmp_path / "sink", quota, is_sink=True)
+    append_polls(sink, 3000)
+    assert sink.size > 0.8 * MIB
+    for _ in range(20):
+        append_polls(ledger, 25)
+        sink.drop_excess()  # as its writer does at every attempt
+    assert (ledger.polls, ledger.dropped) == (500, 0)
+    assert quota.limit_bytes >= ledger.size + sink.size
+    assert sink.dropped_by_reason == {"full": 3000 - sink.polls}
+
+
+def test_dead_sinks_share_what_is_left(tmp_path: Path) -> None:
+    """A sink with many readings does not cost another one its rows."""
+    quota = SpoolQuota(MIB)
+    large = open_spool(tmp_path / "large", quota, is_sink=True)
+    small = open_spool(tmp_path / "small", quota, is_sink=True)
     for number in range(3000):
         large.append(round_of(number, message=os.urandom(400).hex()))
         if number % 10 == 0:
@@ -125,6 +146,16 @@ def test_the_largest_spool_drops_its_files(tmp_path: Path) -> None:
     assert (small.polls, small.dropped) == (300, 0)
     assert large.dropped > 0
     assert large.polls + large.dropped == 3000
+
+
+def test_the_ledger_alone_has_the_whole_quota(tmp_path: Path) -> None:
+    """Space that no sink needs is not reserved."""
+    quota = SpoolQuota(MIB)
+    ledger = open_spool(tmp_path / "ledger", quota)
+    open_spool(tmp_path / "sink", quota, is_sink=True)
+    append_polls(ledger, 3000)
+    assert ledger.size > 0.8 * MIB
+    assert ledger.dropped == 3000 - ledger.polls
 
 
 def test_dropped_polls_are_logged_with_numbers_and_not_for_every_round(directory: Path) -> None:

@@ -5,123 +5,24 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from poller import errors
-from poller.db.record import run_ledger
-from poller.domain.failures.outcome import Result
-from poller.domain.inventory.poll_target import PollTarget
-from poller.domain.metrics.reading import Reading, ReadingSet
-from poller.domain.record.run import Run
-from poller.settings import Settings
 from poller.sinks.api import Sample
-from poller.sinks.made_sink import MadeSink
-from poller.workers.results import destination_writer
 from poller.workers.results.writers import Writers
-
-#: Long enough for anything that works, short enough to wait for what does not.
-PATIENCE_S = 0.6
-
-
-class Store:
-    """A scripted destination. `rows` are the numbers it has, in order of arrival."""
-
-    name: ClassVar[str] = "store"
-    api_version: ClassVar[int] = 1
-
-    def __init__(self) -> None:
-        self.calls: list[list[int]] = []
-        self.problem: Callable[[list[int]], BaseException | None] = lambda _: None
-        self.open = threading.Event()  # while it is not set, no call returns
-        self.open.set()
-        self.called = threading.Semaphore(0)
-
-    @property
-    def rows(self) -> list[int]:
-        return [number for call in self.calls for number in call]
-
-    def write(self, items: Sequence[Any]) -> None:
-        numbers = []
-        for item in items:
-            numbers.append(item.target_id if isinstance(item, Run) else item.target.id)
-        self.called.release()
-        assert self.open.wait(20)
-        if problem := self.problem(numbers):
-            raise problem
-        self.calls.append(numbers)
-
-    def close(self) -> None: ...
-
-    def go_away(self) -> None:
-        self.problem = lambda _: errors.StoreUnavailable("away")
-
-    def come_back(self) -> None:
-        self.problem = lambda _: None
-
-
-class World:
-    """A ledger and one sink, and workers that write to them."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.ledger = Store()
-        self.sink = Store()
-        self.writers: list[Writers] = []
-
-    def worker(
-        self, name: str = "w@test", more_sinks: Sequence[Any] = (), **settings: Any
-    ) -> Writers:
-        chosen = Settings(home=self.home, **{"spool_patience_s": PATIENCE_S, **settings})
-        engine: Any = None
-        sink: Any = self.sink
-        made = [MadeSink(each.name, "fake", each) for each in (sink, *more_sinks)]
-        writers = Writers(engine, made, chosen, name)
-        self.writers.append(writers)
-        return writers
-
-    def files(self) -> list[Path]:
-        return sorted(self.home.glob("spool/*/*/*.rounds"))
-
-
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    world = World(tmp_path)
-    monkeypatch.setattr(run_ledger, "write", lambda _engine, rows: world.ledger.write(rows))
-    monkeypatch.setattr(destination_writer, "RETRY_S", 0.02)
-    yield world
-    for store in (world.ledger, world.sink):
-        store.open.set()
-    for writers_ in world.writers:
-        writers_.close(1)
-
-
-def row(number: int) -> Run:
-    return Run(number, 1_000, Result.OK)
-
-
-def sample(number: int) -> Sample:
-    target = PollTarget(number, 1, "t", 1, "d", "127.0.0.1", "", "fake", 1_000, 500)
-    return Sample(target, 1_000, ReadingSet.of([Reading("polled", 1.0)]))
-
-
-def store(worker: Writers, *polls: int) -> float:
-    """Write one round; return the seconds it took."""
-    started = time.monotonic()
-    worker.write_readings([sample(number) for number in polls])
-    worker.write_rows([row(number) for number in polls])
-    return time.monotonic() - started
-
-
-def soon(condition: Callable[[], Any], within_s: float = 10.0) -> None:
-    until = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < until, "it did not come true"
-        time.sleep(0.005)
+from tests.unit.workers.results.scripted_stores import (
+    PATIENCE_S,
+    Store,
+    World,
+    row,
+    sample,
+    soon,
+    store,
+)
 
 
 def test_a_healthy_store_has_the_rows_before_the_poll_goes_on(world: World) -> None:
@@ -189,13 +90,10 @@ def test_waiting_rounds_are_written_together(world: World) -> None:
     assert len(world.ledger.calls) == 2
 
 
-def test_a_store_that_is_only_slow_is_waited_for(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_is_only_slow_is_waited_for(world: World) -> None:
     """A poll waits while the store writes others: rows on disk would not make it faster."""
-    monkeypatch.setattr(destination_writer, "WRITE_POLLS", 1)
-    worker = world.worker(spool_patience_s=0.2)
-    world.ledger.problem = world.sink.problem = lambda _: time.sleep(0.12)
+    worker = world.worker(spool_patience_s=0.2, write_polls=1)
+    world.sink.problem = lambda _: time.sleep(0.12)
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(4)]
     for thread in threads:
         thread.start()
@@ -205,12 +103,9 @@ def test_a_store_that_is_only_slow_is_waited_for(
     assert (worker.waiting, world.files()) == (0, [])
 
 
-def test_the_wait_for_a_slow_store_is_limited(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_wait_for_a_slow_store_is_limited(world: World) -> None:
     """A poll that waits for ever would lose its lease."""
-    monkeypatch.setattr(destination_writer, "WRITE_POLLS", 1)
-    worker = world.worker(spool_patience_s=0.1)
+    worker = world.worker(spool_patience_s=0.1, write_polls=1)
     world.sink.problem = lambda _: time.sleep(0.08)
     started = time.monotonic()
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(40)]
