@@ -99,6 +99,13 @@ def test_the_api_section_reads_health_lists_and_explanations(tmp_path: Path) -> 
     assert min(found.values()) > 0
 
 
+@pytest.mark.usefixtures("server")
+def test_the_scrape_section_reads_every_series(tmp_path: Path) -> None:
+    """Two scrapes have all series; the second one costs less."""
+    found = values(measured(tmp_path, "scrape"))
+    assert 0 < found["next_cpu_us"] < found["first_cpu_us"]
+
+
 def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
     """The section reports figures only if every row is stored; a poll takes little more on disk
     than its values.

@@ -161,6 +161,13 @@ def kinds(engine: Engine) -> dict[str, str]:
         return dict(rows.all())
 
 
+def names(engine: Engine) -> dict[int, str]:
+    """Return the name of every credential, by id."""
+    with sql.single_read(engine) as conn:
+        rows = conn.execute(sa.select(credentials.c.id, credentials.c.name))
+        return dict(rows.all())
+
+
 def kind(engine: Engine, name: str) -> str:
     """Return the kind of one credential. Raises NotFound."""
     with sql.reading(engine) as conn:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -32,6 +32,20 @@ class Stored:
     target_id: int
     at_ms: int
     readings: ReadingSet
+
+
+class PackedPoll(NamedTuple):
+    """The readings of one poll as they are stored, without their shape."""
+
+    target_id: int
+    at_ms: int
+    shape_id: int
+    packed: bytes
+
+    @property
+    def values(self) -> Sequence[float]:
+        """The values, in the order of the shape's series."""
+        return unpack(self.packed)
 
 
 class Writer:
@@ -79,6 +93,19 @@ def _reading_row(stored: Stored) -> tuple[int, int, int, bytes]:
     return (stored.target_id, stored.at_ms, stored.readings.series.id, values)
 
 
+def latest_packed(engine: Engine, target_ids: Iterable[int]) -> dict[int, PackedPoll]:
+    """Return the newest poll of each of these targets. A target without readings is missing."""
+    with sql.reading(engine) as conn:
+        rows = conn.execute(_LATEST, {"ids": list(target_ids)})
+        return {row.target_id: PackedPoll(*row) for row in rows}
+
+
+def shapes(engine: Engine, ids: Iterable[int]) -> dict[int, SeriesSet]:
+    """Return these shapes by id. A shape that is not stored is missing."""
+    with sql.reading(engine) as conn:
+        return _shapes(conn, ids)
+
+
 def latest(engine: Engine, target_ids: Iterable[int]) -> dict[int, Stored]:
     """Return the newest readings of each of these targets. A target without readings is missing."""
     with sql.reading(engine) as conn:
@@ -115,11 +142,11 @@ def between(
 
 
 def _stored(conn: Connection, rows: Sequence[Any]) -> list[Stored]:
-    shapes = _shapes(conn, {row.series_set_id for row in rows})
+    found = _shapes(conn, {row.series_set_id for row in rows})
     stored = []
     for target_id, at_ms, shape_id, packed in rows:
-        if shape_id in shapes:
-            readings_of_poll = ReadingSet(shapes[shape_id], unpack(packed))
+        if shape_id in found:
+            readings_of_poll = ReadingSet(found[shape_id], unpack(packed))
             stored.append(Stored(target_id, at_ms, readings_of_poll))
     return stored
 

@@ -28,6 +28,9 @@ class Kind(enum.StrEnum):
     INFO = "info"
 
 
+_KINDS = {kind.value: kind for kind in Kind}
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One sample: the contract between a collector and the rest of the program."""
@@ -105,7 +108,7 @@ class SeriesSet:
         """Return the shape of a canonical text."""
         series = []
         for name, labels, kind, *width in json.loads(text):
-            series.append(Series(name, tuple(labels.items()), Kind(kind), *width))
+            series.append(Series(name, tuple(labels.items()), _KINDS[kind], *width))
         return cls(tuple(series))
 
 
