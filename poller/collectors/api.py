@@ -54,6 +54,16 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    #: The option that the port of an address (`192.0.2.1:1161`) sets. Empty: a port in an address
+    #: means nothing to the collector.
+    address_port: ClassVar[str] = "port"
+
+
+def port_option(model: type[Options]) -> str:
+    """Return the option that the port of an address sets; "" if the model has none."""
+    name = getattr(model, "address_port", "")  # a plugin may have an option of this name
+    return name if name in model.model_fields else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Poll:

@@ -18,7 +18,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from poller import errors
-from poller.collectors.api import Credential, KeepsSessions, Poll, SessionLost
+from poller.collectors.api import (
+    Credential,
+    KeepsSessions,
+    Options,
+    Poll,
+    SessionLost,
+    port_option,
+)
+from poller.domain.inventory.host_port import HostPort
 from poller.domain.scheduling.session_limits import Limits, Rules
 
 #: A poll stops waiting this long before its deadline, to report the reason in time.
@@ -41,7 +49,7 @@ _SALT = os.urandom(16)
 
 @dataclass(slots=True, eq=False)
 class _Host:
-    """One address, as one collector uses it."""
+    """One address and port, as one collector uses it: several routers may be behind one NAT."""
 
     name: str
     keeper: KeepsSessions[Any]
@@ -83,7 +91,7 @@ class Sessions:
 
         self._chance = chance
         self._pooled: OrderedDict[Key, _Pooled] = OrderedDict()  # longest idle first
-        self._hosts: dict[tuple[str, str], _Host] = {}
+        self._hosts: dict[tuple[str, HostPort], _Host] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -160,10 +168,11 @@ class Sessions:
         """Return a session for this poll's use, perhaps one still to open. Raises DeviceBusy."""
         separate = keeper.session_key(poll)
         key = (keeper.name, poll.device, poll.address, separate, _digest(poll.credential))
-        host = self._hosts.get((keeper.name, poll.address))
+        place = HostPort(poll.address, _port(poll.options))
+        host = self._hosts.get((keeper.name, place))
         if host is None:
-            host = _Host(poll.address, keeper, self._rules.for_collector(keeper.name))
-            self._hosts[keeper.name, poll.address] = host
+            host = _Host(str(place), keeper, self._rules.for_collector(keeper.name))
+            self._hosts[keeper.name, place] = host
 
         pooled = None
         if not self._must_queue(key, host):
@@ -308,6 +317,14 @@ async def _close_session(pooled: _Pooled, politely: bool) -> None:
             await pooled.host.keeper.close_session(pooled.session, politely=politely)
     except Exception:  # noqa: BLE001, S110  door: a plugin; the session is over in any case
         pass
+
+
+def _port(options: Any) -> int | None:
+    """Return the port that a target's options give, None for the usual one."""
+    if not isinstance(options, Options):
+        return None
+    port = getattr(options, port_option(type(options)), None)
+    return port if isinstance(port, int) else None
 
 
 def _digest(credential: Credential | None) -> bytes:

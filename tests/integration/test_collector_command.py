@@ -66,7 +66,7 @@ def snmp(
 ) -> subprocess.CompletedProcess[str]:
     address = (device or sim.switch).address
     given = {"secret": fleet.COMMUNITY, **more}
-    return collect("snmp", address, "-o", f"port={sim.snmp_port}", *words, **given)
+    return collect("snmp", f"{address}:{sim.snmp_port}", *words, **given)
 
 
 def test_a_piped_table_is_lines_with_tabs(sim: Sim, tmp_path: Path) -> None:
@@ -210,7 +210,8 @@ def test_json_contains_the_failure(sim: Sim) -> None:
             'option "match": it is no regular expression',
         ),
         (("snmp", "127.0.0.1", "-o", "config=*.nothing"), "no module file matches /"),
-        (("snmp", "127.0.0.1:1161"), "the port is an option of the collector"),
+        (("snmp", "127.0.0.1:1161", "-o", "port=161"), "and the option port is 161"),
+        (("ping", "127.0.0.1:22"), "collector ping takes no port from it"),
         (("snmp", "127.0.0.1", "--timeout", "soon"), '"soon" is not a duration'),
         (("snmp", "127.0.0.1", "--output", "xml"), "xml"),
         (("snmp",), "ADDRESS"),

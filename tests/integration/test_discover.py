@@ -48,7 +48,7 @@ def cli(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
 
 
 def snmp(agent: Sim, *more: str) -> list[str]:
-    return ["discover", agent.address, "--collector", "snmp", "-o", f"port={agent.port}", *more]
+    return ["discover", f"{agent.address}:{agent.port}", "--collector", "snmp", *more]
 
 
 def test_an_agent_is_found_with_the_modules_that_suit_it(cli: Cli, agent: Sim) -> None:

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from poller import errors
-from poller.domain.inventory import naming
+from poller.domain.inventory import host_port, naming
 
 #: Addresses of one range. A larger range is refused: a scan must end in minutes.
 MAX_ADDRESSES = 4096
 _EXAMPLES = {4: "192.0.2.0/24", 6: "2001:db8::/120"}
 
 
+class Addresses(NamedTuple):
+    """The addresses to scan, and the port that was given with a single one."""
+
+    hosts: Sequence[str]
+    port: int | None = None
+
+
 def is_range(text: str) -> bool:
     return "/" in text
 
 
-def expand(text: str) -> Sequence[str]:
+def expand(text: str) -> Addresses:
     """The host addresses of a prefix; an address or a host name itself. Raises InvalidInput.
 
     The network and the broadcast address of an IPv4 prefix are left out.
     """
     if not is_range(text):
-        return [naming.checked_address(text)]
+        host, port = host_port.parse(text)
+        return Addresses([host], port)
 
     network = _network(text)
     count = network.num_addresses
@@ -33,7 +42,7 @@ def expand(text: str) -> Sequence[str]:
             f"{text} has {count:,} addresses, and at most {MAX_ADDRESSES:,} are scanned",
             hint=f"scan it in parts, such as {network.network_address}/{longest}",
         )
-    return [str(address) for address in network.hosts()]
+    return Addresses([str(address) for address in network.hosts()])
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:

@@ -16,7 +16,7 @@ from poller import plugins
 from poller.cli.arguments import completion, key_values
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Item, column, plain
-from poller.domain.inventory import duration, naming
+from poller.domain.inventory import address_port, duration, host_port
 from poller.presentation import formatting
 
 if TYPE_CHECKING:
@@ -54,7 +54,10 @@ def command(
         ),
     ],
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")
+        str,
+        typer.Argument(
+            metavar="ADDRESS[:PORT]", help="An IP address or a host name, and a port if needed."
+        ),
     ],
     option: Annotated[
         list[str] | None,
@@ -79,14 +82,16 @@ def command(
     """
     from poller.cli.arguments import secret_input
     from poller.cli.direct import single_poll, stored_credential
-    from poller.collectors import registry
+    from poller.collectors import api, registry
 
     form = Output.JSON if as_json else output
     budget_s = duration.timeout_ms(timeout) / 1000
-    address = naming.checked_address(address)
+    address, port = host_port.parse(address)
     found = registry.load()
     chosen = found.get(collector)
-    values = key_values.option_values(chosen.Options, option or ())
+    given = key_values.option_values(chosen.Options, option or ())
+    port_option = api.port_option(chosen.Options)
+    values = address_port.with_port(given, port, port_option, collector)
     options = found.checked_options(collector, values)
     if credential_name is None:
         credential = secret_input.for_collector(chosen, options)

@@ -55,7 +55,13 @@ _COLUMNS = (
 @expand_options
 def add(
     name: NewName,
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="IP address or host name.")],
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS[:PORT]",
+            help="IP address or host name; the port is an option of its target.",
+        ),
+    ],
     *,
     site: Annotated[
         str | None,
@@ -223,7 +229,9 @@ def edit(
     name: OptionalName = None,
     *,
     where: Where = None,
-    address: Annotated[str | None, typer.Option(help="New address.")] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS[:PORT]", help="New address.")
+    ] = None,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
     site: Annotated[
         str | None, typer.Option(help='New site; "" for none.', autocompletion=completion.sites)
@@ -269,13 +277,15 @@ def _edit_one(
     inventory_database.database(services)
     author = inventory_database.author()
     if bulk.dry_run:
-        _, created = device_actions.check_edit(services, author, name, changes, tags)
+        checked = device_actions.check_edit(services, author, name, changes, tags)
+        render.notes(checked.notes)
         bulk_change.agreed("change 1 device", [name], bulk, as_json)
-        site_notes.print_notes(created, dry_run=True)
+        site_notes.print_notes(checked.new_sites, dry_run=True)
         return
 
     done = device_actions.edit(services, author, name, changes, tags)
     text = f"changed device {done.device.name}"
+    render.notes(done.notes)
     render.changed(text, "poller.device/1", asdict(done.device), as_json)
     site_notes.print_notes(done.new_sites)
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +18,7 @@ from poller.cli.direct import discovery, discovery_report, plugin_runner
 from poller.cli.direct.discovery import NO_LOGIN, AddressResult, Login, Plan
 from poller.cli.inventory import discovered_form, inventory_files
 from poller.cli.output import progress, render
-from poller.domain.inventory import duration
+from poller.domain.inventory import address_port, duration
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector
@@ -33,7 +34,8 @@ def command(
     address: Annotated[
         str,
         typer.Argument(
-            metavar="ADDRESS", help="An IP address, a host name, or a prefix: 192.0.2.0/24."
+            metavar="ADDRESS[:PORT]",
+            help="An IP address, a host name, or a prefix: 192.0.2.0/24.",
         ),
     ],
     collector: Annotated[
@@ -86,20 +88,21 @@ def command(
     """
     from poller.collectors import registry
 
-    addresses = address_range.expand(address)
+    addresses, port = address_range.expand(address)
     scanned = address_range.is_range(address)
     file_form = _file_form(output, form)
     found = registry.load()
     chosen = _chosen(found, collector or ())
     single = chosen[0] if collector and len(chosen) == 1 else None
-    options = _options(found, chosen, single, option or ())
+    options = _options(found, chosen, single, option or (), port)
     budget_s = duration.timeout_ms(timeout or (_SCAN_TIMEOUT if scanned else _TIMEOUT)) / 1000
     stored = _stored(credential or (), address)
     logins = _logins(chosen, single, stored, options)
     chosen.sort(key=lambda each: logins[each.name] == [NO_LOGIN])  # a login reads more
 
     plan = Plan(chosen, options, logins, budget_s)
-    results = _run(addresses, plan, concurrency)
+    scan = _run(addresses, plan, concurrency)
+    results = [replace(result, port=port) for result in scan]
     if output is not None:
         discovery_report.write_file(output, file_form, results)
     if form is not None:
@@ -157,17 +160,30 @@ def _chosen(found: Registry, names: Sequence[str]) -> list[Collector]:
 
 
 def _options(
-    found: Registry, chosen: Sequence[Collector], single: Collector | None, words: Sequence[str]
+    found: Registry,
+    chosen: Sequence[Collector],
+    single: Collector | None,
+    words: Sequence[str],
+    port: int | None,
 ) -> dict[str, Any]:
-    """The checked options by collector; one whose required options are missing is absent."""
+    """The checked options by collector; one whose required options are missing is absent.
+
+    Each collector that takes a port gets that of the address.
+    """
+    from poller.collectors import api
+
     if words and single is None:
         raise errors.InvalidInput("--option is for one collector", hint="name it with --collector")
 
-    values = key_values.option_values(single.Options, words) if single else {}
+    given = key_values.option_values(single.Options, words) if single else {}
 
     options = {}
     for each in chosen:
-        if values or not _has_required_option(each):
+        port_option = api.port_option(each.Options)
+        values = given
+        if port_option or single:
+            values = address_port.with_port(given, port, port_option, each.name)
+        if given or not _has_required_option(each):
             options[each.name] = found.checked_options(each.name, values)
 
     return options

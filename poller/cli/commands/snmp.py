@@ -13,13 +13,14 @@ import typer
 from poller import errors
 from poller.cli.arguments import completion, key_values
 from poller.cli.output import render
-from poller.domain.inventory import duration, naming
+from poller.domain.inventory import address_port, duration, host_port
 
 if TYPE_CHECKING:
     from poller.cli.output.snmp_values import ValuePrinter
     from poller.collectors.credentials import Credential
     from poller.collectors.snmp.modules.oid_names import OidNames, OidScope
     from poller.collectors.snmp.options import SnmpOptions
+    from poller.domain.inventory.host_port import HostPort
 
 app = typer.Typer(no_args_is_help=True, help="Read an SNMP agent directly.")
 
@@ -47,7 +48,12 @@ SYSTEM = {
     "sys_up_time": "1.3.6.1.2.1.1.3.0",
 }
 
-Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")]
+Address = Annotated[
+    str,
+    typer.Argument(
+        metavar="ADDRESS[:PORT]", help="An IP address or a host name, and a port if it is not 161."
+    ),
+]
 Option = Annotated[
     list[str] | None,
     typer.Option(
@@ -96,7 +102,7 @@ def walk(
     """
     from poller.cli.output.snmp_values import ValuePrinter
 
-    options, names = _prepared(option, "modules")
+    place, options, names = _prepared(address, option, "modules")
     if where:
         subtrees = [where]
     elif "modules" in options.model_fields_set:
@@ -106,7 +112,7 @@ def walk(
 
     scopes = [scope for text in subtrees for scope in names.scopes(text)]
 
-    agent = _agent(address, options, timeout)
+    agent = _agent(place.host, options, timeout)
     printer = ValuePrinter(names, numeric, as_json)
 
     try:
@@ -141,9 +147,9 @@ def get(
     """Read single values. Exits with 1 when the agent lacks one of them."""
     from poller.cli.output.snmp_values import ValuePrinter
 
-    options, names = _prepared(option)
+    place, options, names = _prepared(address, option)
     words_by_oid = {names.instance(word): word for word in what}
-    found = asyncio.run(_get(_agent(address, options, timeout), list(words_by_oid)))
+    found = asyncio.run(_get(_agent(place.host, options, timeout), list(words_by_oid)))
 
     printer = ValuePrinter(names, numeric, as_json)
     for oid in words_by_oid:
@@ -166,8 +172,8 @@ def identify(
     as_json: render.Json = False,
 ) -> None:
     """Show what the agent is, and the modules that a target without -o modules would read."""
-    options, names = _prepared(option, "match")
-    rows = asyncio.run(_get(_agent(address, options, timeout), list(SYSTEM.values())))
+    place, options, names = _prepared(address, option, "match")
+    rows = asyncio.run(_get(_agent(place.host, options, timeout), list(SYSTEM.values())))
     found = {key: rows[oid] for key, oid in SYSTEM.items() if oid in rows}
     item = _identity(address, options, names, found)
     render.record("poller.snmp.identify/1", item, as_json)
@@ -191,7 +197,7 @@ def _agent(address: str, options: SnmpOptions, timeout: str) -> Agent:
 
     credential = secret_input.for_collector(SnmpCollector(), options)
     budget_s = duration.timeout_ms(timeout) / 1000
-    return Agent(naming.checked_address(address), options, credential, budget_s)
+    return Agent(address, options, credential, budget_s)
 
 
 async def _walk(agent: Agent, scopes: Sequence[OidScope], printer: ValuePrinter) -> None:
@@ -218,8 +224,12 @@ async def _get(agent: Agent, oids: Sequence[str]) -> Mapping[str, Any]:
         return await session.get(oids)
 
 
-def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, OidNames]:
-    """The checked options and the names of their modules. Options in `more` are allowed, too.
+def _prepared(
+    address: str, option: Sequence[str] | None, *more: str
+) -> tuple[HostPort, SnmpOptions, OidNames]:
+    """The agent's place, its checked options and the names of their modules.
+
+    Options in `more` are allowed beside those of a session.
 
     Raises InvalidInput for an option that only a target has.
     """
@@ -228,7 +238,9 @@ def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Oi
     from poller.collectors.snmp.modules.oid_names import OidNames
     from poller.collectors.snmp.options import SnmpOptions
 
-    values = key_values.option_values(SnmpOptions, option or ())
+    place = host_port.parse(address)
+    given = key_values.option_values(SnmpOptions, option or ())
+    values = address_port.with_port(given, place.port, "port", "snmp")
     options: Any = registry.load().checked_options("snmp", values)
     assert isinstance(options, SnmpOptions)
     allowed = SESSION_OPTIONS.union(more)
@@ -238,7 +250,7 @@ def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Oi
             f"option {name} means nothing here", hint=f"it takes {', '.join(sorted(allowed))}"
         )
 
-    return options, OidNames(module_catalog.modules(options.config))
+    return place, options, OidNames(module_catalog.modules(options.config))
 
 
 def _identity(

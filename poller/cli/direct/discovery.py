@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from poller import errors, plugins
+from poller.domain.inventory.host_port import HostPort
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Discovers, Poll
@@ -64,6 +65,12 @@ class AddressResult:
 
     address: str
     discoveries: Sequence[Discovery]
+    port: int | None = None  # the one that was given with the address
+
+    @property
+    def name(self) -> str:
+        """The name of the device, which differs for two devices behind one address."""
+        return str(HostPort(self.address, self.port))
 
     @property
     def suggestions(self) -> list[Suggested]:

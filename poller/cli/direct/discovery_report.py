@@ -59,7 +59,7 @@ def print_address(address: str, results: Sequence[AddressResult], as_json: bool)
     for reason in silent:
         render.note(f"{reason['collector']}: {reason['reason']}")
     if result.suggestions:
-        render.note(f"next: {_add_command(address, result.suggestions[0])}")
+        render.note(f"next: {_add_command(result.address, result.suggestions[0])}")
 
 
 def print_scan(address: str, results: Sequence[AddressResult], as_json: bool) -> None:

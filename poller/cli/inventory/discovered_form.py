@@ -17,7 +17,7 @@ _TARGET_COLUMNS = ("name", "collector", "options", "credential")
 
 
 def write(file: TextIO, form: str, found: Iterable[AddressResult]) -> int:
-    """Write one device per address, named by its address. Returns the number of devices."""
+    """Write one device per address, named by its address and port. Returns how many."""
     devices = [_device(each) for each in found if each.suggestions]
     if form == "csv":
         _write_csv(file, devices)
@@ -33,7 +33,7 @@ def write(file: TextIO, form: str, found: Iterable[AddressResult]) -> int:
 
 def _device(result: AddressResult) -> dict[str, Any]:
     targets = _targets(result.suggestions)
-    return {"name": result.address, "address": result.address, "targets": targets}
+    return {"name": result.name, "address": result.address, "targets": targets}
 
 
 def _targets(suggestions: Sequence[Suggested]) -> list[dict[str, Any]]:

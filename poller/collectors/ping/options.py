@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,8 @@ MIN_BYTES = 8
 
 
 class PingOptions(api.Options):
+    address_port: ClassVar[str] = ""  # an ICMP probe has no port
+
     method: Annotated[
         Literal["auto", "icmp", "tcp"],
         Field(description="Kind of probe; auto: ICMP if the worker's system allows it, else TCP"),

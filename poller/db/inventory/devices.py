@@ -18,6 +18,7 @@ from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory import targets as target_rows
 from poller.db.inventory.inventory_feed import NOBODY, Author, Change
+from poller.db.inventory.targets import TargetPort
 from poller.db.tables import credentials, devices, removed_targets, sites, targets
 from poller.domain.access import audit_entry
 from poller.domain.access.audit_entry import AuditEntry
@@ -86,8 +87,11 @@ def edit(
     author: Author = NOBODY,
     tags: TagChange | None = None,
     expected: str | None = None,
+    port: TargetPort | None = None,
 ) -> Device:
     """Change the fields that the draft gives. Every target of the device counts as changed.
+
+    `port` is the port of the new address.
 
     Raises NotFound, AlreadyExists, EditConflict if the device does not have the expected tag.
     """
@@ -101,6 +105,8 @@ def edit(
             values["tags"] = tags.applied_to(old.tags)
         update = sa.update(devices).where(devices.c.id == old.id).values(values)
         change.conn.execute(update)
+        if port is not None:
+            target_rows.set_port(change, draft.name, port)
         inventory_feed.stamp_targets(change, targets.c.device_id == old.id)
         new = _one(change.conn, draft.name)
         change.record(audit_entry.differing("device.edit", name, old.fields, new.fields))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,15 @@ class Target:
     def tag(self) -> str:
         """The tag of the fields that people edit."""
         return row_tag.row_tag({"device": self.device, **self.fields})
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPort:
+    """The port of a device's new address, as an option of one of its targets."""
+
+    target: str
+    option: str
+    port: int
 
 
 def add(engine: Engine, device: str, draft: TargetDraft, author: Author = NOBODY) -> Target:
@@ -120,6 +129,18 @@ def edit(
         return after
 
 
+def set_port(change: Change, device: str, new: TargetPort) -> None:
+    """Set the option of one target within a change of its device, which stamps the target."""
+    target_id = lookup.target_id(change.conn, device, new.target)
+    before = _one(change.conn, target_id)
+    options = {**before.options, new.option: new.port}
+    update = sa.update(targets).where(targets.c.id == target_id).values(options=options)
+    change.conn.execute(update)
+    after = _one(change.conn, target_id)
+    entry = audit_entry.differing("target.edit", before.full_name, before.fields, after.fields)
+    change.record(entry)
+
+
 def remove(
     engine: Engine,
     device: str,
@@ -156,6 +177,16 @@ def of_device(engine: Engine, device: str) -> list[Target]:
         device_id = lookup.device_id(conn, device)
         query = _TARGETS.where(targets.c.device_id == device_id).order_by(targets.c.name)
         return [_target(row) for row in conn.execute(query)]
+
+
+def of_devices(engine: Engine, names: Sequence[str]) -> dict[str, list[Target]]:
+    """Return the targets of those devices that exist, by the name of the device."""
+    query = _TARGETS.where(in_list(devices.c.name, names)).order_by(targets.c.name)
+    found: dict[str, list[Target]] = {}
+    with sql.single_read(engine) as conn:
+        for row in conn.execute(query):
+            found.setdefault(row.device, []).append(_target(row))
+    return found
 
 
 def listing(

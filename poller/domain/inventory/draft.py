@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from poller import errors
-from poller.domain.inventory import duration, naming
+from poller.domain.inventory import duration, host_port, naming
 from poller.domain.scheduling import schedule
 from poller.domain.scheduling.interval import Policy
 from poller.domain.scheduling.schedule import Defaults, Schedule
@@ -57,6 +57,8 @@ class DeviceDraft:
     tags: tuple[str, ...] | None = None
     requires: Mapping[str, str] | None = None
     enabled: bool | None = None
+    #: The port that was given with the address. It is stored as an option of one target.
+    port: int | None = None
 
 
 class UnknownCollector(errors.InvalidInput):
@@ -92,6 +94,8 @@ def device_changes(fields: Mapping[str, Any]) -> tuple[DeviceDraft, list[Problem
     """Return a draft for many devices, without a name, and every problem of it."""
     values, problems = _checked(fields, _DEVICE_FIELDS)
     values.setdefault("name", "")
+    if "address" in values:
+        values["address"], values["port"] = values["address"]
     return DeviceDraft(**values), problems
 
 
@@ -246,7 +250,7 @@ _Field = tuple[str, Callable[[Any], Any]]
 
 _DEVICE_FIELDS: dict[str, _Field] = {
     "name": ("name", naming.checked_name),
-    "address": ("address", naming.checked_address),
+    "address": ("address", host_port.parse),
     "site": ("site", _site),
     "credential": ("credential", _credential),
     "tags": ("tags", _tags),

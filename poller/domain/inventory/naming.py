@@ -1,11 +1,10 @@
-"""The form of names, addresses, tags and requirements.
+"""The form of names, tags and requirements.
 
 Each refusal quotes the text and the fault.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,7 +14,6 @@ from poller import errors
 LONGEST_NAME = 200
 LONGEST_WORD = 64
 
-_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _WORD = re.compile(r"[A-Za-z0-9_.:@+-]+")
 
 
@@ -43,22 +41,6 @@ def checked_name(text: Any, what: str = "name") -> str:
             f'the {what} "{text}" starts with -, it would be taken for an option'
         )
     return text
-
-
-def checked_address(text: Any) -> str:
-    """Return an IP address or a host name without port, scheme or brackets. Raises InvalidInput."""
-    if not isinstance(text, str) or not text:
-        raise errors.InvalidInput("the address is empty", hint="give an IP address or a host name")
-    if _is_ip(text):
-        return text
-    fault = _host_fault(text)
-    if fault:
-        raise errors.InvalidInput(
-            f'"{text}" is not an IP address or host name',
-            cause=fault,
-            hint="for example 192.0.2.1 or sw1.example.net",
-        )
-    return text.rstrip(".")
 
 
 def parse_requirements(pairs: Mapping[str, Any] | Iterable[str]) -> dict[str, str]:
@@ -133,28 +115,6 @@ def _split(pair: str) -> tuple[str, str]:
             hint="for example site=ams",
         )
     return key, value
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _host_fault(text: str) -> str:
-    if "://" in text:
-        return "it has a scheme; give the host only"
-    has_port = text.count(":") == 1 and text.rpartition(":")[2].isdigit()
-    if has_port or text.startswith("["):
-        return "it has a port or brackets; the port is an option of the collector"
-    labels = text.rstrip(".").split(".")
-    if len(text) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        return "host names have letters, digits and hyphens between dots"
-    if labels[-1].isdigit():
-        return "it looks like an IPv4 address, but is none"
-    return ""
 
 
 def _spelled(character: str) -> str:

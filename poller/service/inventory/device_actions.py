@@ -10,7 +10,7 @@ from poller import errors
 from poller.db.inventory import credential_rows, devices, targets
 from poller.db.inventory.devices import Device
 from poller.db.inventory.inventory_feed import Author
-from poller.db.inventory.targets import Target
+from poller.db.inventory.targets import Target, TargetPort
 from poller.domain.access.actor import Actor
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
@@ -18,7 +18,7 @@ from poller.domain.inventory.key_position import Position
 from poller.domain.inventory.tag_change import TagChange
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.service import site_limit
-from poller.service.inventory import collector_checks, new_sites
+from poller.service.inventory import collector_checks, new_sites, port_placement
 from poller.service.inventory.new_sites import NewSite
 from poller.service.selection import target_page
 
@@ -32,6 +32,19 @@ class DevicePage:
 
     devices: Sequence[Device]
     last: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEdit:
+    """An edit of a device that can be stored, and the sites it makes."""
+
+    change: DeviceDraft
+    new_sites: Sequence[NewSite]
+    port: TargetPort | None  # of the new address
+
+    @property
+    def notes(self) -> list[str]:
+        return [port_placement.note(self.port)] if self.port else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +111,11 @@ def add(
     site_limit.require_site(author, device.site or "")
     site_limit.require_credential(services, author, device.credential)
     wanted = default_targets(services) if first is None else first
-    drafts, notes = _first_targets(services, author, wanted, device.credential)
+    placed = port_placement.of_new(services.registry, device.port, wanted)
+    drafts, notes = _first_targets(services, author, placed.targets, device.credential)
     created = new_sites.missing(services.engine, [device.site])
     added = devices.add(services.engine, device, drafts, author)
-    return DeviceChange(added, created, notes)
+    return DeviceChange(added, created, [*placed.notes, *notes])
 
 
 def _first_targets(
@@ -135,9 +149,11 @@ def edit(
     Raises InvalidInput, NotFound, AlreadyExists (new name), NotAllowed (new site), EditConflict if
     the device is not the expected version.
     """
-    change, created = check_edit(services, author, name, fields, tags)
-    changed = devices.edit(services.engine, name, change, author, tags, expected)
-    return DeviceChange(changed, created)
+    checked = check_edit(services, author, name, fields, tags)
+    changed = devices.edit(
+        services.engine, name, checked.change, author, tags, expected, checked.port
+    )
+    return DeviceChange(changed, checked.new_sites, checked.notes)
 
 
 def check_edit(
@@ -146,14 +162,15 @@ def check_edit(
     name: str,
     fields: Mapping[str, Any],
     tags: TagChange | None = None,
-) -> tuple[DeviceDraft, list[NewSite]]:
-    """Return a checked edit of a device, and the sites it would make. Changes nothing."""
+) -> CheckedEdit:
+    """Return a checked edit of a device. Changes nothing."""
     refuse_nothing("device", fields, tags)
     site_limit.visible_device(services, author.actor, name)
     new_name = fields.get("name")
     change = checked_device({**fields, "name": name if new_name is None else new_name})
     _check_references(services, author, change)
-    return change, new_sites.missing(services.engine, [change.site])
+    port = port_placement.of_stored(services, name, change.port)
+    return CheckedEdit(change, new_sites.missing(services.engine, [change.site]), port)
 
 
 def check_many(services: Services, author: Author, fields: Mapping[str, Any]) -> DeviceDraft:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from poller import errors
 from poller.db.inventory import credential_rows, imports
+from poller.db.inventory import targets as target_rows
 from poller.db.inventory.imports import Imported, Misfit, Row
 from poller.db.inventory.inventory_feed import Author
+from poller.db.inventory.targets import Target
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
 from poller.domain.scheduling.schedule import Defaults
 from poller.presentation import formatting
-from poller.service.inventory import collector_checks, new_sites
+from poller.service.inventory import collector_checks, new_sites, port_placement
 from poller.service.inventory.new_sites import NewSite
 from poller.service.inventory_forms import file_forms
 from poller.service.inventory_forms.file_forms import Form
@@ -67,6 +69,7 @@ def import_file(
     if collector:
         _add_default_targets(services, raw_rows, collector)
     checker = RowChecker(services, file.name, credential_rows.kinds(engine))
+    checker.stored = _targets_of_ports(services, raw_rows)
     rows = [checker.check(raw) for raw in track(raw_rows)]
     problems += checker.problems
     problems += _outside_site(services, author, file.name, raw_rows, rows)
@@ -128,6 +131,18 @@ def _add_default_targets(services: Services, raw_rows: Sequence[RawRow], collect
             raw.targets.append(target)
 
 
+def _targets_of_ports(
+    services: Services, raw_rows: Sequence[RawRow]
+) -> Mapping[str, Sequence[Target]]:
+    """The stored targets of the devices whose addresses may have a port, by device."""
+    names = [
+        str(raw.fields.get("name"))
+        for raw in raw_rows
+        if ":" in str(raw.fields.get("address") or "")
+    ]
+    return target_rows.of_devices(services.engine, names) if names else {}
+
+
 def _unreported(more: Iterable[LineProblem], problems: list[LineProblem]) -> list[LineProblem]:
     """The problems of fields that have no other problem."""
     reported = {(problem.line, problem.field) for problem in problems}
@@ -159,16 +174,34 @@ class RowChecker:
         self._kinds = kinds  # of the stored credentials, by name
         self._options: dict[str, Mapping[str, Any] | errors.InvalidInput] = {}
         self._defaults: dict[str | None, Defaults] = {}
+        #: The stored targets of devices whose addresses have a port, by device.
+        self.stored: Mapping[str, Sequence[Target]] = {}
 
     def check(self, raw: RawRow) -> Row:
         """The checked row of a device and its targets; problems are collected."""
         device, problems = draft.device(raw.fields)
         self._report(raw, problems)
+        if device.port is not None:
+            self._place_port(raw, device.name, device.port)
         targets = [self._target(target, device) for target in raw.targets]
         collectors = [target.collector for target in targets]
         self._check_credential_exists(raw, device.credential, collectors)
 
         return Row(device, targets)
+
+    def _place_port(self, raw: RawRow, device: str, port: int) -> None:
+        """Make the port of the device's address an option of one of its targets."""
+        given = [target.fields for target in raw.targets]
+        stored = self.stored.get(device, ())
+        try:
+            place, fields = port_placement.of_row(self._registry, port, given, stored)
+        except errors.InvalidInput as error:
+            self._report(raw, [Problem("address", str(error), error.hint)])
+            return
+        if place >= len(given):
+            raw.targets.append(RawRow(fields, raw.line))
+        else:
+            raw.targets[place].fields = fields
 
     def located(self, raw_rows: list[RawRow], misfits: list[Misfit]) -> list[LineProblem]:
         """The database's objections, with the lines they are about."""

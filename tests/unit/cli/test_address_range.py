@@ -22,7 +22,7 @@ from poller.cli.arguments import address_range
     ],
 )
 def test_a_prefix_stands_for_its_hosts(text: str, first: str, last: str, count: int) -> None:
-    found = address_range.expand(text)
+    found = address_range.expand(text).hosts
     assert (found[0], found[-1], len(found)) == (first, last, count)
 
 

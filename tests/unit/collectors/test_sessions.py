@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -224,6 +225,29 @@ def test_a_host_gets_no_more_sessions_than_it_bears() -> None:
 
         polls = [poll_of(pool, f"r{n}").session(keeper, work) for n in range(12) for _ in range(2)]
         assert max(await asyncio.gather(*polls)) == 3
+
+    asyncio.run(run())
+
+
+def test_devices_behind_one_address_with_ports_of_their_own_wait_for_nobody() -> None:
+    """Two routers behind one NAT: the limit of a host counts each port apart."""
+
+    class WithPort(Options):
+        port: int
+
+    async def run() -> None:
+        keeper, pool = Keeper(), Sessions(limits(per_host=1))
+        polls = [replace(poll_of(pool, f"r{n}"), options=WithPort(port=n)) for n in (8001, 8002)]
+        await asyncio.gather(*(poll.session(keeper, pause(0.001)) for poll in polls))
+        assert (len(pool), len(keeper.left)) == (2, 2), "both sessions stay open"
+        late = replace(poll_of(pool, "r9", within_s=0.1), options=WithPort(port=8001))
+        holder = asyncio.create_task(polls[0].session(keeper, pause(60)))
+        await until(lambda: any(line.users for line in keeper.lines))
+        refused = await poll_runner.run_poll(keeper, late)
+        assert "for its turn at 192.0.2.1:8001" in refused.message
+        holder.cancel()
+        with suppress(asyncio.CancelledError):
+            await holder
 
     asyncio.run(run())
 

@@ -28,6 +28,12 @@ def test_absent_and_none_mean_not_given_and_empty_means_none() -> None:
     assert (found.site, found.credential, found.tags, found.address) == ("", None, (), None)
 
 
+def test_the_port_of_an_address_is_kept_apart() -> None:
+    """The stored address has no port: one target gets it."""
+    device, problems = draft.device({"name": "sw1", "address": "[2001:db8::1]:1161"})
+    assert (device.address, device.port, problems) == ("2001:db8::1", 1161, [])
+
+
 def test_every_wrong_field_is_reported_at_once() -> None:
     """One import shows all that has to be corrected."""
     _, problems = draft.device(

@@ -1,4 +1,4 @@
-"""Names, addresses, tags and requirements: valid forms and messages for the others."""
+"""Names, tags and requirements: valid forms and messages for the others."""
 
 from __future__ import annotations
 
@@ -37,38 +37,6 @@ def test_invalid_names(text: object, reason: str) -> None:
     with pytest.raises(errors.InvalidInput, match=reason) as caught:
         naming.checked_name(text)
     assert caught.value.message.isprintable()
-
-
-@pytest.mark.parametrize(
-    "text", ["192.0.2.1", "2001:db8::1", "fe80::1%eth0", "sw1", "sw-1.example.net", "a_b.example"]
-)
-def test_addresses_that_pass(text: str) -> None:
-    """IP literals and host names."""
-    assert naming.checked_address(text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("10.0.0.300", "looks like an IPv4"),
-        ("http://sw1", "scheme"),
-        ("10.0.0.1:161", "port"),
-        ("[::1]", "brackets"),
-        ("a b", "letters"),
-        ("-a.example", "letters"),
-        ("a..b", "letters"),
-        ("1.2.3", "looks like an IPv4"),
-        ("", "empty"),
-        ("x" * 64 + ".example", "letters"),
-        ("10.0.0.0/24", "letters"),
-        (5, "empty"),
-    ],
-)
-def test_addresses_that_do_not(text: object, reason: str) -> None:
-    """Rubbish is refused when it is typed, not when it is polled."""
-    with pytest.raises(errors.InvalidInput) as caught:
-        naming.checked_address(text)
-    assert reason in str(caught.value)
 
 
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3))
