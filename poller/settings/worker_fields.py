@@ -130,7 +130,8 @@ class WorkerFields(BaseModel):
         4,
         ge=1,
         le=1000,
-        description="Sessions with one address at a time, per collector and worker process.",
+        description="Sessions with one address and port at a time, per collector and worker "
+        "process.",
     )
     session_pace_s: float = Field(
         0.0,

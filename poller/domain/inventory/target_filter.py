@@ -175,6 +175,7 @@ def _checked_value(key: str, value: str) -> str:
     if key == "code":
         _refuse_unknown_code(value)
     if key == "address":
+        _refuse_port(value)
         _network(value)
     return value
 
@@ -187,6 +188,16 @@ def _refuse_unknown_code(value: str) -> None:
         hint = f"it is the reason of a dead letter: poller deadletter list --reason {value}"
         raise errors.InvalidInput(f'there is no error code "{value}"', hint=hint)
     raise _unknown("error code", value, error_codes.TABLE)
+
+
+def _refuse_port(value: str) -> None:
+    """Raise InvalidInput for an address with a port, which would match nothing."""
+    host, colon, port = value.rpartition(":")
+    if colon and port.isdigit() and (":" not in host or host.startswith("[")):
+        raise errors.InvalidInput(
+            f'address: "{value}" has a port, and addresses of devices have none',
+            hint=f"address:{host.strip('[]')}",
+        )
 
 
 def _state(value: str) -> TargetState:

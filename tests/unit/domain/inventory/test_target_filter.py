@@ -58,6 +58,8 @@ def test_an_empty_filter_selects_everything() -> None:
         ("state:broken", 'there is no state "broken"', "ok, degraded, failing"),
         ("code:timeot", 'there is no error code "timeot"', "did you mean timeout?"),
         ("code:open_too_long", "no error code", "it is the reason of a dead letter"),
+        ("address:192.0.2.1:161", 'address: "192.0.2.1:161" has a port', "address:192.0.2.1"),
+        ("address:[::1]:161", 'address: "[::1]:161" has a port', "address:::1"),
         ("address:10.1/99", 'address: "10.1/99" is not a network', "10.1.0.0/16"),
         ("name:", "name: the value is empty", "for example"),
         ("site:fra,", "site: a value beside a comma is empty", "site:A,B"),
