@@ -23,6 +23,12 @@ write_seconds = Histogram(
 writes = Counter(
     "poller_writes", "Results of polls, by destination and result.", "destination", "result"
 )
+series_ends = Counter(
+    "poller_series_ends", "Series whose end was sent to sinks that take ends, by reason.", "reason"
+)
+unknown_ends = Counter(
+    "poller_unknown_ends", "Polls after which this worker did not know which series had ended."
+)
 credential_cache = Counter(
     "poller_credential_cache", "Credentials that batches needed, by result.", "result"
 )

@@ -59,15 +59,15 @@ class Writer:
 
     def write(self, batch: Sequence[Stored], now_ms: int) -> None:
         """Store a batch in one transaction. A poll that is already stored stays as it is."""
-        shapes = self._unannounced(batch, now_ms)
+        new_shapes = self._unannounced(batch, now_ms)
         # Rows are made before the transaction: other writers wait for its end.
-        shape_rows = [_shape_row(shape, now_ms) for shape in shapes]
+        shape_rows = [_shape_row(shape, now_ms) for shape in new_shapes]
         reading_rows = sorted(map(_reading_row, batch), key=_READING_KEY)
         with sql.writing(self._engine) as conn:
             bulk.insert(conn, series_sets, shape_rows, _UPDATE_SEEN)
             bulk.insert(conn, readings, reading_rows, "ON CONFLICT (target_id, at_ms) DO NOTHING")
         # After the commit: a failed transaction has stored no shape.
-        self._record_announced(shapes, now_ms)
+        self._record_announced(new_shapes, now_ms)
 
     def _unannounced(self, batch: Sequence[Stored], now_ms: int) -> list[SeriesSet]:
         oldest_ms = now_ms - ANNOUNCE_AGAIN_MS

@@ -38,6 +38,8 @@ _REASON_LETTERS = {reason: letter for letter, reason in REASONS.items()}
 _RESULT_STATES = {Result.OK: State.OK, Result.PARTIAL: State.DEGRADED}
 #: Values of a status with extras.
 _WITH_EXTRAS = 9
+#: One encoder for all: `json.dumps` would make one at every call.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Status(NamedTuple):
@@ -57,6 +59,8 @@ class Status(NamedTuple):
     parked_ms: int = 0  # since when the target is a dead letter; 0: it is none
     reason: Reason | None = None  # of the dead letter
     confirmed: bool = False  # the failure lasts, see domain/failures/confirmation.py
+    #: The shape that was sent last and has not ended, if a sink takes ends of series; 0: none.
+    shape: int = 0
 
     @property
     def mark(self) -> str:
@@ -94,7 +98,7 @@ class Status(NamedTuple):
             values += [self.code, self.message]
         if extras:
             values.append(extras)
-        return self.mark + json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        return self.mark + _encode(values)
 
     def _extras(self) -> dict[str, Any]:
         extras: dict[str, Any] = {}
@@ -104,7 +108,13 @@ class Status(NamedTuple):
             extras["b"] = self.breaker.pack()
         if self.parked_ms:
             extras["p"] = self.parked_ms
+        if self.shape:
+            extras["s"] = self.shape
         return extras
+
+
+#: The fields of a status between its message and its shape, without extras.
+_NO_EXTRAS = Status()[9:-1]
 
 
 def is_steady(before: Status, after: Status) -> bool:
@@ -127,6 +137,8 @@ def unpack(text: str) -> Status:
         if len(values) < _WITH_EXTRAS and len(mark) == 1:  # nearly all
             return Status(state, *values)
         extras = values.pop() if len(values) == _WITH_EXTRAS else {}
+        if len(mark) == 1 and len(extras) == 1 and type(extras.get("s")) is int:
+            return Status._make((state, *values, *_NO_EXTRAS, extras["s"]))
         return Status(state, *values)._replace(**_unpack_extras(extras, mark))
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return Status()
@@ -137,6 +149,7 @@ def _unpack_extras(extras: dict[str, Any], mark: str) -> dict[str, Any]:
         "parked_ms": int(extras.get("p", 0)),
         "reason": REASONS.get(mark[-1:]),
         "confirmed": CONFIRMED in mark,
+        "shape": int(extras.get("s", 0)),
     }
     if "d" in extras:
         fields["decision"] = interval.unpack(extras["d"])
@@ -145,8 +158,18 @@ def _unpack_extras(extras: dict[str, Any], mark: str) -> dict[str, Any]:
     return fields
 
 
-def record(status: Status, outcome: Outcome, plan_ms: int, finished_ms: int, missed: int) -> Status:
-    """Return the status after one more outcome, without a decision for the next poll."""
+def record(
+    status: Status,
+    outcome: Outcome,
+    plan_ms: int,
+    finished_ms: int,
+    missed: int,
+    shape: int = 0,
+) -> Status:
+    """Return the status after one more outcome, without a decision for the next poll.
+
+    `shape` is the one that was sent and has not ended.
+    """
     state = _RESULT_STATES.get(outcome.result, State.FAILING)
     return status._replace(
         state=state,
@@ -159,4 +182,5 @@ def record(status: Status, outcome: Outcome, plan_ms: int, finished_ms: int, mis
         code=outcome.error_code,
         message=outcome.message,
         decision=None,
+        shape=shape,
     )

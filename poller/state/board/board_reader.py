@@ -10,10 +10,11 @@ from typing import Any
 from redis import Redis
 
 from poller.domain.batched import batched
+from poller.domain.metrics.series_ends import Standing
 from poller.domain.record import target_status
 from poller.state.board import record_formats
 from poller.state.board.board_clock import BoardClock
-from poller.state.board.board_values import Check, Sizes, Waiting
+from poller.state.board.board_values import Check, Sizes, Standings, Waiting
 from poller.state.board.lua_scripts import Scripts
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
@@ -82,6 +83,37 @@ class BoardReader:
         None stands for a target that is not on the board.
         """
         return self._records(self.keys.spec, ids)
+
+    def standings(self, ids: Sequence[int]) -> Standings | None:
+        """What the board says of these targets, and when; None while the board is being built.
+
+        Targets that are not on the board are among them.
+        """
+        members = [str(target_id) for target_id in ids]
+        pipe = self.redis.pipeline(transaction=True)
+        pipe.time()
+        pipe.hget(self.keys.board, "version")
+        pipe.hmget(self.keys.spec, members)
+        pipe.hmget(self.keys.status, members)
+        pipe.hmget(self.keys.opened, members)
+        pipe.zmscore(self.keys.held, members)
+        with store_errors(self.redis):
+            (seconds, micros), version, specs, statuses, openings, held = pipe.execute()
+
+        if version is None:
+            return None
+        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        by_target = {}
+        records = zip(ids, specs, statuses, openings, held, strict=True)
+        for target_id, spec, status, opening, site in records:
+            parsed = record_formats.parse_spec(spec)
+            is_opened = record_formats.parse_opening(opening, now_ms) is not None
+            by_target[target_id] = Standing(
+                version=parsed.version if parsed else None,
+                status=target_status.unpack(status or ""),
+                is_left_alone=is_opened or site is not None,
+            )
+        return Standings(now_ms, by_target)
 
     def sizes(self) -> Sizes:
         """Numbers of targets, counted in one transaction."""

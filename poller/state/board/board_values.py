@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from poller.domain.failures.outcome import Result
+from poller.domain.metrics.series_ends import Standing
 from poller.domain.record import target_status
 from poller.domain.record.event_kinds import Event
 
@@ -171,6 +172,13 @@ class Check:
 
     lost: list[int] = field(default_factory=list)
     doubled: list[int] = field(default_factory=list)
+
+
+class Standings(NamedTuple):
+    """What the board said of targets at one instant."""
+
+    now_ms: int
+    by_target: Mapping[int, Standing]
 
 
 class Sizes(NamedTuple):

@@ -30,6 +30,7 @@ from poller.workers.batch.finished_poll import FinishedPoll
 from poller.workers.batch.poller_parts import PollerParts
 from poller.workers.batch.target_cache import CachedTarget
 from poller.workers.batch.verdict import Verdict
+from poller.workers.ends.series_ender import NO_ENDS, RoundEnds
 
 log = logs.get(__name__)
 
@@ -245,13 +246,14 @@ class BatchRun:
         if not collected:
             return
         polls = [self._finished_poll(item) for item in collected]
+        retried = self._parts.retries.choose(polls, self._attempt)
         with tracing.step(self._trace, "write readings"):
-            write_ms = self._write_readings(polls)
+            ends = self._end_series(polls, retried)
+            write_ms = self._write_readings(polls, ends)
         runs = [self._ledger_row(poll, write_ms) for poll in polls]
 
-        retried = self._parts.retries.choose(polls, self._attempt)
         verdicts = [
-            self._parts.judge.judge(poll, self._start)
+            self._parts.judge.judge(poll, self._start, ends.shapes.get(poll.target.id, 0))
             for poll in polls
             if poll.target.id not in retried
         ]
@@ -288,13 +290,17 @@ class BatchRun:
             finished_ms=start.at_ms(item.finished_mono),
         )
 
-    def _write_readings(self, polls: Sequence[FinishedPoll]) -> int:
+    def _end_series(self, polls: Sequence[FinishedPoll], retried: set[int]) -> RoundEnds:
+        ender = self._parts.ender
+        return ender.end_round(polls, retried) if ender is not None else NO_ENDS
+
+    def _write_readings(self, polls: Sequence[FinishedPoll], ends: RoundEnds) -> int:
         samples = [
             Sample(poll.target, poll.answered_ms, poll.outcome.readings)
             for poll in polls
             if poll.outcome.readings
         ]
-        return self._parts.writers.write_readings(samples)
+        return self._parts.writers.write_readings(samples, ends.samples)
 
     def _ledger_row(self, poll: FinishedPoll, write_ms: int) -> Run:
         outcome = poll.outcome

@@ -17,6 +17,10 @@ from poller.workers.batch.retrying_board import RetryingBoard
 from poller.workers.batch.running_batches import RunningBatches
 from poller.workers.batch.target_cache import TargetCache
 from poller.workers.batch.verdict import Judge
+from poller.workers.ends.known_shapes import KnownShapes
+from poller.workers.ends.overdue_sweep import OverdueSweep
+from poller.workers.ends.sent_readings import SentReadings
+from poller.workers.ends.series_ender import SeriesEnder
 from poller.workers.guard.black_box import BlackBox
 from poller.workers.guard.collector_incidents import CollectorIncidents
 from poller.workers.guard.collector_threads import CollectorThreads, ThreadLimits
@@ -44,6 +48,7 @@ class PollerParts:
     isolation: Isolation
     sessions: Sessions
     writers: Writers
+    ender: SeriesEnder | None  # None: no sink takes ends of series
     retries: Retries
     judge: Judge
     margin_ms: int
@@ -66,6 +71,7 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
     isolation = Isolation(services, poll_loop, incidents)
     reads = BoundedReads()
     retries = Retries(settings)
+    writers = Writers(services.engine, services.sinks, settings, runner)
     return PollerParts(
         runner=runner,
         services=services,
@@ -86,9 +92,18 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
         black_box=black_box,
         isolation=isolation,
         sessions=Sessions(policies.session_rules(settings)),
-        writers=Writers(services.engine, services.sinks, settings, runner),
+        writers=writers,
+        ender=_make_ender(services, writers, reads, running) if writers.take_ends else None,
         retries=retries,
         judge=Judge(settings, services.staleness, retries),
         margin_ms=round(settings.lease_margin_s * 1000),
         queue_wait_ms=round(settings.queue_wait_s * 1000),
     )
+
+
+def _make_ender(
+    services: Services, writers: Writers, reads: BoundedReads, running: RunningBatches
+) -> SeriesEnder:
+    sent = SentReadings()
+    sweep = OverdueSweep(sent, services.board, services.engine, writers, running.stopping)
+    return SeriesEnder(KnownShapes(services.engine, reads), sent, sweep)

@@ -66,7 +66,8 @@ class Judge:
         self._slow_retry_ms = round(settings.deadletter_retry_s * 1000)
         self._chance = chance
 
-    def judge(self, poll: FinishedPoll, start: Start) -> Verdict:
+    def judge(self, poll: FinishedPoll, start: Start, shape: int = 0) -> Verdict:
+        """Decide what becomes of a target. `shape` was sent and has not ended; 0 is none."""
         before = poll.started.status
         unserved = _unserved_slots(poll)
         was_skipped = before.breaker.trips or before.parked_ms or poll.started.postponed
@@ -74,7 +75,7 @@ class Judge:
         missed = unserved - skipped
 
         after = target_status.record(
-            before, poll.outcome, poll.started.plan_ms, poll.finished_ms, missed
+            before, poll.outcome, poll.started.plan_ms, poll.finished_ms, missed, shape
         )
         breaker = circuit_breaker.record(
             before.breaker,

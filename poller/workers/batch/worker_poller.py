@@ -35,6 +35,7 @@ class Poller:
         self._parts = make_parts(services, runner, is_watched)
         self._last_error = (-ERROR_LASTS_S, "")  # of a store: when, and its text
         self.writers = self._parts.writers
+        self.ender = self._parts.ender
         self.credentials = self._parts.credentials
         self.isolation = self._parts.isolation
         self.lending = self._parts.lending
