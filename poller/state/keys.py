@@ -46,6 +46,7 @@
 | `ticket:<name>`  | string  | targets of a poll on demand, for an hour, as JSON; expires       |
 | `tickets`        | zset    | name of a ticket -> instant of its request, in ms; bounded       |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
+| `counters:<sink>:<target>` | string | last counters that `remote_write` wrote; expires          |
 | `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
 | `domains`        | channel | wakes the workers: the list of queues changed                    |
@@ -123,6 +124,10 @@ class Keys:
     def logins(self, subject: str) -> str:
         """The counter of failed log-ins of an address or a user."""
         return f"{self.prefix}logins:{subject}"
+
+    def counters(self, sink: str, target_id: int) -> str:
+        """The last poll of a target's counters that a remote_write sink wrote."""
+        return f"{self.prefix}counters:{sink}:{target_id}"
 
     def ticket(self, name: str) -> str:
         """The ticket of a poll on demand."""

@@ -1,0 +1,109 @@
+"""The `remote_write` sink: one call of `write` becomes a few requests of at most 2,000 samples.
+
+Delivery is at least once. What was sent before a call failed is not sent again by the same process,
+and a sample that comes twice is one sample in the store.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from poller.domain.metrics.reading import SeriesSet
+from poller.sinks.api import API_VERSION, Sample, Stores
+from poller.sinks.http_store import HttpStore
+from poller.sinks.outside_series import SeriesMapper
+from poller.sinks.remote_write import outgoing_poll, protobuf_fields, refused_series
+from poller.sinks.remote_write.counter_corrections import NOTHING, CounterCorrections
+from poller.sinks.remote_write.counter_memory import CounterMemory
+from poller.sinks.remote_write.dropped_samples import DroppedSamples
+from poller.sinks.remote_write.options import RemoteWriteOptions
+from poller.sinks.remote_write.outgoing_poll import OutgoingPoll, Piece
+from poller.sinks.remote_write.request_batches import batches
+from poller.sinks.remote_write.series_prefixes import PrefixCache
+from poller.sinks.remote_write.write_client import WriteClient
+from poller.state.keys import Keys
+
+#: A poll or an end: target, instant, shape, whether it is an end.
+_Identity = tuple[int, int, int, bool]
+
+
+class RemoteWriteSink:
+    name: ClassVar[str] = "remote_write"
+    api_version: ClassVar[int] = API_VERSION
+    Options: ClassVar[type[RemoteWriteOptions]] = RemoteWriteOptions
+    takes_ends: ClassVar[bool] = True
+    write_polls: ClassVar[int] = 256
+
+    def __init__(self, stores: Stores, options: RemoteWriteOptions) -> None:
+        sink = stores.name or self.name
+        mapper = SeriesMapper(options, sink)
+        wants_v2 = options.protocol == "2.0"
+        self._max_samples = options.max_samples
+        self._max_age_ms = options.max_age
+        self._prefixes = PrefixCache(mapper, options.cache_mb * 1024 * 1024)
+        self._dropped = DroppedSamples(stores.dropped, mapper, sink)
+        http = HttpStore(options, sink)
+        self._client = WriteClient(http, mapper, wants_v2, self._dropped.not_written, sink)
+        self._corrections: CounterCorrections | None = None
+        if stores.redis is not None and (options.correct_counters or wants_v2):
+            keys = Keys(stores.settings.key_prefix)
+            memory = CounterMemory(stores.redis, keys, sink)
+            self._corrections = CounterCorrections(
+                memory, with_bridges=options.correct_counters, with_starts=wants_v2
+            )
+        self._done: set[_Identity] = set()  # sent by a call that failed later
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        """Send all samples, or raise StoreUnavailable. Refused samples are dropped and counted."""
+        if self._corrections:
+            self._corrections.begin(samples)
+        polls = list(self._outgoing(samples))
+        for pieces in batches(polls, self._max_samples):
+            refused_series.deliver(pieces, self._client.send, self._dropped.refused)
+            self._mark_done(pieces)
+        if self._corrections:
+            self._corrections.commit()
+        self._done.clear()
+
+    def check(self) -> str:
+        """Return what the store answered last."""
+        return f"remote write {self._client.version}, {self._client.last_answer or 'no request'}"
+
+    def close(self) -> None:
+        """End the connection."""
+        self._client.close()
+
+    def _outgoing(self, samples: Sequence[Sample]) -> Iterator[OutgoingPoll]:
+        now_ms = time.time_ns() // 1_000_000
+        for sample in samples:
+            correction = self._corrections.of(sample) if self._corrections else NOTHING
+            if _identity(sample) in self._done:
+                continue
+            if self._is_too_old(sample, now_ms):
+                self._dropped.too_old(sample, now_ms)
+                self._done.add(_identity(sample))
+                continue
+            shape = self._prefixes.get(sample.target, sample.readings.series)
+            values = outgoing_poll.values_of(sample, shape)
+            yield OutgoingPoll(sample, shape, values, correction.bridges, correction.starts)
+
+    def _mark_done(self, pieces: Sequence[Piece]) -> None:
+        """Note the polls whose last series were sent, and count their doubled series."""
+        for poll, _, end in pieces:
+            if end == poll.count:
+                self._done.add(_identity(poll.sample))
+                if poll.shape.doubled and not poll.sample.is_end:
+                    self._dropped.doubled(poll.sample)
+
+    def _is_too_old(self, sample: Sample, now_ms: int) -> bool:
+        """Whether a sample is beyond the age limit, or at no instant that can be sent."""
+        if not 0 <= sample.at_ms <= protobuf_fields.MOST_MS:
+            return True
+        return self._max_age_ms is not None and now_ms - sample.at_ms > self._max_age_ms
+
+
+def _identity(sample: Sample) -> _Identity:
+    shape: SeriesSet = sample.readings.series
+    return sample.target.id, sample.at_ms, shape.id, sample.is_end
