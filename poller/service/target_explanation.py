@@ -4,7 +4,7 @@ one of them away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from poller.domain.why.target_facts import (
     StoreFaults,
     TargetFacts,
 )
+from poller.service.inventory import option_secrets
 from poller.settings import Settings, policies
 from poller.state import write_check
 from poller.state.cluster import target_evidence
@@ -65,7 +66,7 @@ def explain_device(
     """
 
     def read_rows() -> list[InventoryRow]:
-        return explained_rows.of_device(services.engine, device, target)
+        return _shown(explained_rows.of_device(services.engine, device, target), None)
 
     stored = _read_sql(services, read_rows, with_runs)
     if stored.error:
@@ -82,7 +83,7 @@ def explain_target(services: Services, actor: Actor, target_id: int) -> Explanat
     """
 
     def read_rows() -> list[InventoryRow]:
-        return explained_rows.by_ids(services.engine, [target_id])
+        return _shown(explained_rows.by_ids(services.engine, [target_id]), actor)
 
     stored = _read_sql(services, read_rows, with_runs=True)
     if stored.error and actor.site is None:
@@ -94,6 +95,11 @@ def explain_target(services: Services, actor: Actor, target_id: int) -> Explanat
         raise errors.NotFound(f"no target has the id {target_id}", hint="poller target list --json")
     [found] = _explain(services, stored)
     return found
+
+
+def _shown(rows: Iterable[InventoryRow], actor: Actor | None) -> list[InventoryRow]:
+    """Rows with their options as the actor may see them."""
+    return [replace(row, options=option_secrets.shown_options(row.options, actor)) for row in rows]
 
 
 def _read_sql(

@@ -9,6 +9,7 @@ import pytest
 
 from poller.bootstrap import Services
 from poller.db.inventory import inventory_feed
+from poller.db.tables import targets as targets_table
 from poller.domain.access.scopes import Scope
 from tests.integration import api_clients
 from tests.integration.api_clients import TestClient
@@ -324,6 +325,69 @@ def test_a_token_of_one_site_uses_only_credentials_of_its_site(
     ):
         assert response.status_code in (403, 422), response.text
         assert "not used at site" in response.text
+
+
+QUERY = "view=all&access_token=planted-in-url"
+LEGACY = {"url": f"http://192.0.2.1/health?{QUERY}", "path": "/"}
+
+
+@pytest.fixture
+def legacy(api: TestClient, services: Services) -> int:
+    """The id of a target with a token in its URL, from before such options were refused."""
+    assert api.post(f"{API}/devices", json={"name": "web", "address": "::1"}).is_success
+    target = {"collector": "http", "options": {"url": "http://192.0.2.1/health?view=all"}}
+    made = api.post(f"{API}/devices/web/targets", json=target).json()
+    with services.engine.begin() as conn:
+        row = targets_table.c.id == made["id"]
+        conn.execute(targets_table.update().where(row).values(options=LEGACY))
+    return int(made["id"])
+
+
+def test_a_secret_in_a_url_is_shown_to_nobody(
+    api: TestClient, services: Services, legacy: int
+) -> None:
+    """An editor sees the rest of the query, a reader nothing of it; an import needs the whole."""
+    reader = api_clients.client(services, (Scope.READ,))
+    edited = api.patch(f"{API}/targets/{legacy}", json={"options": {"redirects": 1}})
+    assert edited.is_success, edited.text
+    for client, part in ((api, "view=all"), (reader, "health?***")):
+        for path in (
+            "targets",
+            f"targets/{legacy}",
+            f"targets/{legacy}/why",
+            "devices/web",
+            "devices/web/targets",
+            "devices/web/targets/http",
+        ):
+            text = client.get(f"{API}/{path}").text
+            assert part in text, path
+            assert "planted-in-url" not in text, path
+    assert "planted-in-url" not in edited.text + api.get(f"{API}/audit").text
+    for form in ("csv", "json", "yaml"):
+        query = {"format": form}
+        assert "planted-in-url" not in reader.get(f"{API}/export", params=query).text
+        assert QUERY in api.get(f"{API}/export", params=query).text
+
+
+def test_a_new_secret_in_a_url_is_refused(api: TestClient, services: Services, legacy: int) -> None:
+    """The hint names the kinds of credentials; a masked text is no value either."""
+    masked = api_clients.client(services, (Scope.READ,)).get(f"{API}/export?format=json").content
+    file = api.get(f"{API}/export?format=json").content
+    json = {"Content-Type": "application/json"}
+    for refused, part in (
+        (api.patch(f"{API}/targets/{legacy}", json={"options": LEGACY}), "credential (token or"),
+        (api.post(f"{API}/devices/web/targets", json=http_target("/?api_key=1")), "credential"),
+        (api.post(f"{API}/imports?update=true", content=file, headers=json), "credential (token"),
+        (api.post(f"{API}/imports?update=true", content=masked, headers=json), "stands for"),
+    ):
+        assert refused.status_code == 422, refused.text
+        assert part in refused.text
+        assert "planted-in-url" not in refused.text
+    assert api.post(f"{API}/devices/web/targets", json=http_target("/?page=1")).is_success
+
+
+def http_target(path: str) -> dict[str, Any]:
+    return {"collector": "http", "name": "more", "options": {"path": path}}
 
 
 @pytest.mark.parametrize("given", [(Scope.READ,), (Scope.OPERATE,)])

@@ -12,7 +12,8 @@ _PASSWORD_IN_URL = re.compile(
     r"(?P<head>[A-Za-z][A-Za-z0-9+.-]*://[^\s:/?#@]*:)(?P<password>[^\s/?#]*)(?=@)"
 )
 _PARAMETER = re.compile(
-    r"(?i)(?P<head>[?&](?:password|passwd|secret|token|api_?key|community|sslpassword)=)[^&#\s]*"
+    r"(?i)(?P<head>[?&;][\w.-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|community|signature"
+    r"|(?:api|access|auth)[_-]?key)=)[^&;#\s]*"
 )
 _SECRET_NAME = re.compile(
     r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope|cookie"
@@ -39,18 +40,24 @@ def redact_url(url: str) -> str:
     return _PARAMETER.sub(rf"\g<head>{MASK}", without_password)
 
 
-def masked(value: Any) -> Any:
-    """Return a value without secrets, at any depth: by name of the field, in URLs, in queries."""
+def masked(value: Any, *, whole_queries: bool = True) -> Any:
+    """Return a value without secrets, at any depth: by name of the field, in URLs, in queries.
+
+    Without `whole_queries` a query loses only the parameters whose names are those of secrets.
+    """
     if isinstance(value, str):
-        return TOKEN_VALUE.sub(MASK, _QUERY.sub(rf"\g<head>{MASK}", redact_url(value)))
+        text = redact_url(value)
+        if whole_queries:
+            text = _QUERY.sub(rf"\g<head>{MASK}", text)
+        return TOKEN_VALUE.sub(MASK, text)
     if isinstance(value, Mapping):
-        return {key: _field(str(key), item) for key, item in value.items()}
+        return {key: _field(str(key), item, whole_queries) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [masked(item) for item in value]
+        return [masked(item, whole_queries=whole_queries) for item in value]
     return value
 
 
-def _field(name: str, value: Any) -> Any:
+def _field(name: str, value: Any, whole_queries: bool) -> Any:
     if is_secret_name(name) and value is not None and not isinstance(value, bool):
         return mask(str(value))
-    return masked(value)
+    return masked(value, whole_queries=whole_queries)

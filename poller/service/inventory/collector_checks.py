@@ -12,7 +12,7 @@ from poller.db.inventory import credential_rows
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import TargetDraft
 from poller.domain.scheduling.schedule import Defaults
-from poller.service.inventory import option_texts
+from poller.service.inventory import option_secrets, option_texts
 from poller.service.inventory_forms import value_limits
 from poller.settings import policies
 
@@ -22,16 +22,22 @@ if TYPE_CHECKING:
     from poller.collectors.registry import Registry
 
 
-def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+def stored_options(
+    registry: Registry,
+    collector: str,
+    raw: Mapping[str, Any],
+    new: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Return options in their stored form, checked by the collector.
 
-    A text for a list or a mapping is converted. Raises InvalidInput, naming the option, and
-    UnknownCollector.
+    `new` are those that are not stored yet; None: all. A text for a list or a mapping is converted.
+    Raises InvalidInput, naming the option, and UnknownCollector.
     """
     model = options_model(registry, collector)
     unusable = value_limits.objection(dict(raw))
     if unusable:
         raise errors.InvalidInput(f"options: {unusable}")
+    option_secrets.refuse(registry.get(collector), raw if new is None else new)
     texts = {name: value for name, value in raw.items() if isinstance(value, str)}
     typed = option_texts.typed(model, texts)
     checked = registry.checked_options(collector, {**raw, **typed})
@@ -55,7 +61,7 @@ def merged_options(
     """
     kept = {key: value for key, value in stored.items() if key not in changes}
     given = {key: value for key, value in changes.items() if value is not None}
-    return stored_options(registry, collector, {**kept, **given})
+    return stored_options(registry, collector, {**kept, **given}, given)
 
 
 def needs_credential(registry: Registry, collector: str, options: Mapping[str, Any]) -> bool:

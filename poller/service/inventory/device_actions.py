@@ -18,7 +18,7 @@ from poller.domain.inventory.key_position import Position
 from poller.domain.inventory.tag_change import TagChange
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.service import site_limit
-from poller.service.inventory import collector_checks, new_sites, port_placement
+from poller.service.inventory import collector_checks, new_sites, option_secrets, port_placement
 from poller.service.inventory.new_sites import NewSite
 from poller.service.selection import target_page
 
@@ -88,7 +88,8 @@ def page(
 def show(services: Services, actor: Actor, name: str) -> tuple[Device, list[Target]]:
     """Return one device and its targets. Raises NotFound, also for one that is not visible."""
     device = site_limit.visible_device(services, actor, name)
-    return device, targets.of_device(services.engine, name)
+    found = targets.of_device(services.engine, name)
+    return device, option_secrets.shown_list(found, actor)
 
 
 def default_targets(services: Services) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from poller.domain.inventory.draft import TargetDraft
 from poller.domain.inventory.key_position import Position
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.service import site_limit, target_selection
-from poller.service.inventory import collector_checks, device_actions
+from poller.service.inventory import collector_checks, device_actions, option_secrets
 from poller.service.selection import target_page
 
 if TYPE_CHECKING:
@@ -62,13 +62,14 @@ def page(
         if position is None or len(ids) >= limit or not fill:
             break
     by_id = {row.id: row for row in targets.listing(services.engine, ids=ids, limit=None)}
-    return TargetPage([by_id[key] for key in ids if key in by_id], position)
+    rows = [by_id[key] for key in ids if key in by_id]
+    return TargetPage(option_secrets.shown_list(rows, actor), position)
 
 
 def of_device(services: Services, actor: Actor, device: str, wanted: TargetFilter) -> list[Target]:
     """Return the targets of one device that match. Raises NotFound, NotAllowed."""
     site_limit.visible_device(services, actor, device)
-    found = targets.of_device(services.engine, device)
+    found = option_secrets.shown_list(targets.of_device(services.engine, device), actor)
     if wanted.is_empty:
         return found
     limited = site_limit.limited(actor, wanted)
@@ -78,19 +79,24 @@ def of_device(services: Services, actor: Actor, device: str, wanted: TargetFilte
 
 def show(services: Services, actor: Actor | None, device: str, name: str) -> Target:
     """Return one target. Raises NotFound, also for a device that is not visible."""
+    return option_secrets.shown(_stored(services, actor, device, name), actor)
+
+
+def _stored(services: Services, actor: Actor | None, device: str, name: str) -> Target:
     site_limit.visible_device(services, actor, device)
     return targets.show(services.engine, device, name)
 
 
 def show_by_id(services: Services, actor: Actor, target_id: int) -> Target:
     """Return one target by its id. Raises NotFound, also for one that is not visible."""
-    return site_limit.visible_target(services, actor, target_id)
+    return option_secrets.shown(site_limit.visible_target(services, actor, target_id), actor)
 
 
 def add(services: Services, author: Author, device: str, fields: Mapping[str, Any]) -> TargetChange:
     """Add a target to a device. Raises InvalidInput, NotFound, AlreadyExists, NotAllowed."""
     draft, notes = check_add(services, author, device, fields)
-    return TargetChange(targets.add(services.engine, device, draft, author), notes)
+    added = targets.add(services.engine, device, draft, author)
+    return TargetChange(option_secrets.shown(added, author.actor), notes)
 
 
 def check_add(
@@ -119,7 +125,8 @@ def edit(
     is not the expected version.
     """
     draft = check_edit(services, author, device, name, fields, options)
-    return targets.edit(services.engine, device, name, draft, author, expected)
+    changed = targets.edit(services.engine, device, name, draft, author, expected)
+    return option_secrets.shown(changed, author.actor)
 
 
 def check_edit(
@@ -132,7 +139,7 @@ def check_edit(
 ) -> TargetDraft:
     """Return a checked edit of a target. Changes nothing."""
     device_actions.refuse_nothing("target", fields, options)
-    old = show(services, author.actor, device, name)
+    old = _stored(services, author.actor, device, name)
     credential = fields.get("credential")
     site_limit.require_credential(services, author, credential)
     collector_checks.check_credential(services, credential, old.collector)

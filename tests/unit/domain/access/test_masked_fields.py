@@ -29,6 +29,14 @@ def test_secrets_are_masked_at_any_depth(value: Any, shown: Any) -> None:
     assert masked(value) == shown
 
 
+@pytest.mark.parametrize("name", ["access_token", "apikey", "X-Api-Key", "client_secret", "pwd"])
+def test_an_editor_sees_a_query_without_its_secrets(name: str) -> None:
+    """Parameters whose names are those of secrets are masked; others stay."""
+    value = {"path": f"/s?view=all&{name}=abc", "url": f"https://h/?{name}=abc&deep=1"}
+    shown = {"path": f"/s?view=all&{name}={MASK}", "url": f"https://h/?{name}={MASK}&deep=1"}
+    assert masked(value, whole_queries=False) == shown
+
+
 def test_a_distribution_counts_old_values_without_secrets() -> None:
     """Values become texts, so they are masked before."""
     values = [({"password": "x"}, 2), ("b", 1)]
