@@ -8,10 +8,10 @@ import ssl
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from poller import errors
 from poller.collectors.http import urls
+from poller.sinks.tls_options import OptionalFile, TlsOptions, absolute, read_secret
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 #: Headers that carry a secret, and headers that the client sets itself.
@@ -19,13 +19,6 @@ _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 _OWN_HEADERS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
 )
-_MAX_SECRET_BYTES = 64 * 1024
-
-
-def _absolute(path: Path | None) -> Path | None:
-    if path is not None and not path.is_absolute():
-        raise ValueError("a path of a file begins with /")
-    return path
 
 
 def _store_url(text: str) -> str:
@@ -35,20 +28,15 @@ def _store_url(text: str) -> str:
     return text.rstrip("/")
 
 
-SecretFile = Annotated[Path | None, AfterValidator(_absolute)]
-
-
-class HttpStoreOptions(BaseModel):
+class HttpStoreOptions(TlsOptions):
     """Options that all stores behind HTTP share."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: Annotated[str, AfterValidator(_store_url)] = Field(
         description="Address of the store: http://host:port or https://host/path."
     )
     username: str = Field("", description="User of HTTP basic authentication.")
-    password_file: SecretFile = Field(None, description="File with the password of `username`.")
-    bearer_token_file: SecretFile = Field(
+    password_file: OptionalFile = Field(None, description="File with the password of `username`.")
+    bearer_token_file: OptionalFile = Field(
         None, description="File with a token; read again when it changes."
     )
     headers: dict[str, str] = Field(
@@ -57,10 +45,6 @@ class HttpStoreOptions(BaseModel):
     header_files: dict[str, Path] = Field(
         default_factory=dict, description="Headers whose value is a secret: name to file."
     )
-    ca_file: SecretFile = Field(None, description="PEM file of the CA that signed the certificate.")
-    cert_file: SecretFile = Field(None, description="PEM file of the client certificate.")
-    key_file: SecretFile = Field(None, description="PEM file of its key, if not in `cert_file`.")
-    insecure: bool = Field(False, description="Accept any certificate of the store.")
     timeout_s: float = Field(
         5.0, ge=0.1, le=60, description="Time for one request, from connection to answer."
     )
@@ -73,10 +57,6 @@ class HttpStoreOptions(BaseModel):
             raise ValueError("give username and password_file, or bearer_token_file, not both")
         if ":" in self.username:
             raise ValueError("username has no colon")
-        if self.key_file and not self.cert_file:
-            raise ValueError("key_file needs cert_file")
-        if self.insecure and self.ca_file:
-            raise ValueError("ca_file and insecure contradict each other: give one")
         return self
 
     @model_validator(mode="after")
@@ -90,7 +70,7 @@ class HttpStoreOptions(BaseModel):
             if not value.isprintable() or not value.isascii():
                 raise ValueError(f'header "{name}" has characters that cannot be sent')
         for path in self.header_files.values():
-            _absolute(path)
+            absolute(path)
         return self
 
 
@@ -124,7 +104,7 @@ class SecretFiles:
         options = self._options
         stamps = self._stamps([options.ca_file, options.cert_file, options.key_file])
         if self._context is None or stamps != self._context_of:
-            self._context = self._make_context()
+            self._context = options.context(self._store)
             self._context_of = stamps
         return self._context
 
@@ -142,36 +122,8 @@ class SecretFiles:
             headers.append((name, self._secret(f"header_files.{name}", path)))
         return headers
 
-    def _make_context(self) -> ssl.SSLContext:
-        options = self._options
-        context = ssl.create_default_context()
-        if options.insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if options.ca_file:
-            try:
-                context = ssl.create_default_context(cafile=options.ca_file)
-            except OSError as error:  # SSLError is one
-                raise self._unusable("ca_file", options.ca_file, error) from None
-        if options.cert_file:
-            try:
-                # An empty password: OpenSSL would ask the terminal for that of an encrypted key.
-                context.load_cert_chain(options.cert_file, options.key_file, password="")
-            except OSError as error:
-                raise self._unusable("cert_file", options.cert_file, error) from None
-        return context
-
     def _secret(self, field: str, path: Path) -> str:
-        try:
-            with path.open("rb") as file:
-                content = file.read(_MAX_SECRET_BYTES)
-        except OSError as error:
-            raise self._unusable(field, path, error) from None
-        text = content.decode("utf-8", errors="replace").strip()
-        if not text or not text.isprintable():
-            reason = ValueError("it is empty, or has more than one line")
-            raise self._unusable(field, path, reason)
-        return text
+        return read_secret(self._store, field, path)
 
     def _stamps(self, paths: list[Path | None]) -> tuple[object, ...]:
         stamps: list[tuple[int, int, int] | None] = []
@@ -185,11 +137,3 @@ class SecretFiles:
             else:
                 stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
         return tuple(stamps)
-
-    def _unusable(self, field: str, path: Path, error: Exception) -> errors.InvalidSetting:
-        cause = getattr(error, "strerror", None) or str(error)
-        return errors.InvalidSetting(
-            f'sink "{self._store}": {field} "{path}" cannot be used',
-            cause=cause,
-            hint="the file must be readable by the user that runs the worker",
-        )

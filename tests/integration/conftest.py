@@ -21,6 +21,7 @@ from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
 from tests.acceptance.proxy import Proxy
 from tests.integration.commands import Cli, Result
+from tests.integration.store_storms import Drops
 from tests.integration.worlds import Fake, World
 
 
@@ -86,3 +87,8 @@ def world(
     services.registry = Registry({"fake": collector}, (), {"fake": "tests"})  # type: ignore[misc]
     yield World(services, collector)
     services.engine.dispose()
+
+
+@pytest.fixture
+def drops() -> Drops:
+    return Drops()

@@ -156,3 +156,27 @@ class VictoriaMetrics(HttpStoreServer):
         self.ask("/internal/force_flush")
         lines = self.ask("/api/v1/export", **{"match[]": match}).splitlines()
         return [json.loads(line) for line in lines]
+
+
+class NatsServer(StoreServer):
+    """NATS with JetStream in files."""
+
+    program = "nats-server"
+
+    def command(self) -> list[str]:
+        config = self.directory / "nats.conf"
+        config.write_text(
+            f'listen: "127.0.0.1:{self.port}"\nmax_payload: 65536\n'
+            f'jetstream {{ store_dir: "{self.directory}/jetstream" }}\n{self.more}\n'
+        )
+        return ["-c", str(config)]
+
+    more = ""  # lines of the configuration
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def is_ready(self) -> bool:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
+            return connection.recv(4) == b"INFO"

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import pytest
 
+from poller.domain.failures import delivery_backoff
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.settings import Settings
 from poller.sinks.api import Sample
 from poller.sinks.made_sink import MadeSink
-from poller.workers.results import destination_writer
 from poller.workers.results.writers import Writers
 from tests.conftest import wait_until
 from tests.integration.store_servers import StoreServer
@@ -25,6 +25,18 @@ TARGETS = 4
 #: Rounds of polls before and during each fault, and the pause between two.
 ROUNDS = 10
 PAUSE_S = 0.005
+
+
+class Drops:
+    """The samples that a sink left out, as the platform counts them."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.reasons: list[str] = []
+
+    def __call__(self, samples: int, reason: str) -> None:
+        self.samples += samples
+        self.reasons.append(reason)
 
 
 def poll(target: int, at_ms: int, collector: str = "storm") -> Sample:
@@ -48,7 +60,7 @@ def worker(sink: Any, home: Path) -> Iterator[Writers]:
     settings = Settings(home=home, spool_patience_s=0.1)
     writers = Writers(None, [MadeSink("storm", sink.name, sink)], settings, "w@storm")  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(destination_writer, "RETRY_S", 0.05)
+        patch.setattr(delivery_backoff, "wait_s", lambda *_: 0.05)
         yield writers
         writers.close(5)
         sink.close()

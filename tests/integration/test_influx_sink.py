@@ -13,9 +13,10 @@ import pytest
 from poller import errors
 from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.sinks.api import Sample, Stores
-from poller.sinks.influx import InfluxOptions, InfluxSink
+from poller.sinks.metric_stores.influx import InfluxOptions, InfluxSink
 from tests.integration import store_storms
 from tests.integration.store_servers import Influxdb, VictoriaMetrics
+from tests.integration.store_storms import Drops
 from tests.integration.web_servers import body_of, saying, serving
 
 AT_MS = 1_790_000_000_123
@@ -42,21 +43,6 @@ def database(influxdb: Influxdb, request: pytest.FixtureRequest) -> str:
     name = request.node.name[:60]
     influxdb.run(f'CREATE DATABASE "{name}"')
     return name
-
-
-class Drops:
-    def __init__(self) -> None:
-        self.samples = 0
-        self.reasons: list[str] = []
-
-    def __call__(self, samples: int, reason: str) -> None:
-        self.samples += samples
-        self.reasons.append(reason)
-
-
-@pytest.fixture
-def drops() -> Drops:
-    return Drops()
 
 
 def sink(url: str, drops: Drops | None = None, **options: Any) -> InfluxSink:

@@ -15,7 +15,7 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.sinks import registry
 from poller.sinks.api import Sample, Stores
-from poller.sinks.stream import StreamSink
+from poller.sinks.bus.stream import StreamSink
 
 TARGET = PollTarget(7, 1, "fast", 3, 'sw "1"', "127.0.0.1", "ams", "snmp", 60_000, 5_000)
 

@@ -6,15 +6,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from math import isfinite
 from typing import Any, ClassVar
 
 import redis
 
-from poller.domain.metrics.reading import Series, SeriesSet
 from poller.sinks.api import API_VERSION, Sample, Stores
+from poller.sinks.bus.poll_json import PollJson
 from poller.state.redis_client import store_errors
 
 
@@ -26,7 +24,7 @@ class StreamSink:
         self._redis: redis.Redis = stores.redis
         self._key = f"{stores.settings.key_prefix}readings"
         self._length: int = stores.settings.stream_length
-        self._prefixes = _PrefixCache()
+        self._json = PollJson()
 
     def write(self, samples: Sequence[Sample]) -> None:
         """Append the polls in one pipeline. A full stream drops its oldest entries."""
@@ -46,38 +44,5 @@ class StreamSink:
             "collector": sample.target.collector,
             "at_ms": sample.at_ms,
             "series": sample.readings.series.id,
-            "data": _data(sample, self._prefixes.get(sample.readings.series)),
+            "data": self._json.data(sample),
         }
-
-
-class _PrefixCache:
-    """The JSON text of each series up to its value, made once for every shape."""
-
-    LIMIT = 4096
-
-    def __init__(self) -> None:
-        self._by_shape: dict[int, list[str]] = {}
-
-    def get(self, shape: SeriesSet) -> list[str]:
-        prefixes = self._by_shape.get(shape.id)
-        if prefixes is None:
-            if len(self._by_shape) >= self.LIMIT:
-                self._by_shape.clear()
-            prefixes = [_prefix(series) for series in shape.series]
-            self._by_shape[shape.id] = prefixes
-        return prefixes
-
-
-def _prefix(series: Series) -> str:
-    fields = [series.name, dict(series.labels), series.kind.value]
-    return json.dumps(fields, ensure_ascii=False)[:-1] + ", "
-
-
-def _data(sample: Sample, prefixes: list[str]) -> str:
-    """Return a JSON list of [name, labels, kind, value]. NaN and infinity are null."""
-    values = sample.readings.values
-    entries = [
-        f"{prefix}{value!r}]" if isfinite(value) else f"{prefix}null]"
-        for prefix, value in zip(prefixes, values, strict=True)
-    ]
-    return "[" + ",".join(entries) + "]"

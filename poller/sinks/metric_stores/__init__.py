@@ -1,0 +1,1 @@
+"""Sinks of stores for metrics behind HTTP: InfluxDB and its relatives, OpenTelemetry."""
