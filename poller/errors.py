@@ -4,6 +4,7 @@
     |- ConfigError            a mistake of the operator: nothing was changed
     |  |- InvalidSetting      a POLLER_* variable or a key of poller.toml is not valid
     |  |- InvalidInput        a value in a command, a file or an API request is not valid
+    |  |- UnknownName         a field names a site, credential or collector that does not exist
     |  |- CollectorMissing    a collector is not installed here, or cannot be loaded
     |  |- BadFile             an import was refused as a whole; every bad line is named
     |  |- NotConfirmed        a severe change was not confirmed
@@ -49,6 +50,8 @@ exceptions with `cls(*args)`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 
@@ -76,9 +79,35 @@ class ConfigError(PollerError):
 
 
 class InvalidInput(ConfigError):
-    """Raised by the check of a value from a command line, a file or an API request."""
+    """Raised by the check of a value from a command line, a file or an API request.
+
+    `field` is the name of the field as a body of the API or a file has it; empty if none is at
+    fault alone.
+    """
 
     code = "P201"
+
+    def __init__(self, message: str, cause: str = "", hint: str = "", *, field: str = "") -> None:
+        super().__init__(message, cause, hint)
+        self.field = field
+
+
+@contextmanager
+def inside(part: str) -> Iterator[None]:
+    """Name the part of a request that the field of an InvalidInput is in: `targets.0.interval`."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field:
+            error.field = f"{part}.{error.field}"
+        raise
+
+
+class UnknownName(InvalidInput):
+    """Raised for a field that names a site, credential or collector that does not exist."""
+
+    code = "P106"
+    exit_code = 3
 
 
 class CollectorMissing(InvalidInput):

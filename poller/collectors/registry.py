@@ -66,12 +66,13 @@ class Registry:
         for broken in self.broken:
             if broken.name == name:
                 text = f'collector "{name}" ({broken.distribution}) cannot be used'
-                raise errors.CollectorMissing(text, cause=broken.reason, hint=broken.hint)
+                raise errors.CollectorMissing(text, broken.reason, broken.hint, field="collector")
 
         installed = "installed: " + ", ".join(sorted(self.collectors))
         nearest = difflib.get_close_matches(name, self.collectors, n=1)
         hint = f"did you mean {nearest[0]}? poller collectors" if nearest else "poller collectors"
-        raise errors.CollectorMissing(f'unknown collector "{name}"', cause=installed, hint=hint)
+        text = f'unknown collector "{name}"'
+        raise errors.CollectorMissing(text, installed, hint, field="collector")
 
     def schedule(self, name: str) -> Schedule:
         """Return the default schedule a collector declares; an empty one if it declares none."""

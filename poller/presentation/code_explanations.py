@@ -17,7 +17,7 @@ EXIT_CODES = {
     3: "a name that does not exist",
     4: "not allowed",
     5: "Redis or the database cannot be used; it is safe to run the same again",
-    124: "--wait ran out",
+    124: "the time to wait ran out",
     130: "interrupted",
     141: "the program that reads the output has ended",
 }
@@ -63,7 +63,9 @@ def _errors() -> list[dict[str, Any]]:
         if run_code:
             hint = run_code.hint
         else:
-            hint = f"the error says it after `try:`; the exit code is {kind.exit_code}"
+            hint = (
+                f"each error has a hint of its own; a command ends with exit code {kind.exit_code}"
+            )
 
         text = f"{kind.__name__}: {meaning}"
         items.append(_item("errors", kind.code, text, hint))
@@ -84,6 +86,6 @@ def find(word: str, by_code: dict[str, dict[str, Any]]) -> dict[str, Any]:
     hint = "poller explain"
     near = difflib.get_close_matches(word.lower(), by_code, n=1)
     if near:
-        hint = f"poller explain {by_code[near[0]]['code']}   (poller explain lists all)"
+        hint = f"poller explain {by_code[near[0]]['code']}; all codes: poller explain"
 
     raise errors.NotFound(f'there is no code "{word}"', hint=hint)

@@ -142,7 +142,7 @@ def failing(overview: Overview) -> Reasons:
     letters = sum(overview.dead_letters.values())
     if letters:
         need = "needs" if letters == 1 else "need"
-        text = f"{formatting.exact(letters)} {need} a person (poller deadletter list)."
+        text = f"{formatting.exact(letters)} {need} a person (dead letters)."
         yield Reason(Tone.FAILING, text)
 
 

@@ -173,18 +173,20 @@ def _checked_scope(job: CatalogJob, scope: tuple[str, str] | None) -> tuple[str,
     """The scope to run: a job that lists its scopes needs one, another job has none but global."""
     if scope is None and job.terms.names_scopes:
         raise errors.InvalidInput(
-            f'--scope: job "{job.name}" runs for each of its scopes; name one of them',
+            f'scope: job "{job.name}" runs for each of its scopes; name one of them',
             hint=f"poller jobs show {job.name}",
+            field="scope_kind",
         )
     if scope not in (None, GLOBAL) and not job.terms.names_scopes:
         raise errors.InvalidInput(
-            f'--scope: job "{job.name}" has no scopes: it runs for the whole cluster',
+            f'scope: job "{job.name}" has no scopes: it runs for the whole cluster',
             hint=f"poller jobs run {job.name}",
+            field="scope_kind",
         )
     limits = (plugin_values.LONGEST_KIND, plugin_values.LONGEST_ID)
     for part, longest in zip(scope or (), limits, strict=False):
         if len(part) > longest:
-            raise errors.InvalidInput(f"--scope: {part:.20}... has more than {longest} characters")
+            raise errors.InvalidInput(f"scope: {part:.20}... has more than {longest} characters")
     return scope or GLOBAL
 
 
@@ -223,7 +225,7 @@ def _refuse_running(services: Services, job: CatalogJob, plan: Plan, now_ms: int
 
 
 def _demand_ms(services: Services, job: CatalogJob, scope: tuple[str, str], now_ms: int) -> int:
-    """The plan time of a run by hand: the whole second, which people can type after --plan.
+    """The plan time of a run by hand: the whole second, which people can type as a plan.
 
     The exact instant if that second has a run already, or is a plan of the schedule.
     """
@@ -239,8 +241,9 @@ def _prepare(services: Services, job: CatalogJob, plan: Plan, now_ms: int) -> bo
     if not 0 <= plan.plan_ms <= now_ms:
         when = "in the future" if plan.plan_ms > 0 else "before 1970"
         raise errors.InvalidInput(
-            f"--plan: {formatting.instant(plan.plan_ms)} is {when}",
-            hint=f"without --plan it runs now: poller jobs run {job.name}",
+            f"plan: {formatting.instant(plan.plan_ms)} is {when}",
+            hint=f"without a plan it runs now: poller jobs run {job.name}",
+            field="plan",
         )
     found = job_lookup.of_plan(services.engine, plan)
     if found is None:
@@ -249,8 +252,9 @@ def _prepare(services: Services, job: CatalogJob, plan: Plan, now_ms: int) -> bo
     if found.status is Status.SUCCESS:
         finished = formatting.instant(found.finished_ms or found.started_ms)
         raise errors.InvalidInput(
-            f"--plan: {formatting.instant(plan.plan_ms)} succeeded at {finished} on {found.runner}",
-            hint=f"without --plan it runs now: poller jobs run {job.name}",
+            f"plan: {formatting.instant(plan.plan_ms)} succeeded at {finished} on {found.runner}",
+            hint=f"without a plan it runs now: poller jobs run {job.name}",
+            field="plan",
         )
     if not job_ledger.allow_again(services.engine, plan):
         raise errors.StoreConflict("another process took this plan first", hint="repeat it")
@@ -269,9 +273,10 @@ def _refuse_unplanned(job: CatalogJob, plan: Plan) -> None:
     after_ms = schedule.next_ms(plan.plan_ms)
     near = f"{formatting.instant(before_ms)} and {formatting.instant(after_ms)}"
     raise errors.InvalidInput(
-        f"--plan: {formatting.instant(plan.plan_ms)} is no plan of {schedule.text}",
+        f"plan: {formatting.instant(plan.plan_ms)} is no plan of {schedule.text}",
         f"the plans around it are {near}",
         f"poller jobs run {job.name} --plan {formatting.instant(before_ms)}",
+        field="plan",
     )
 
 

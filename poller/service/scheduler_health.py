@@ -62,8 +62,8 @@ def overall(services: Services) -> OverallHealth:
 def instances(
     services: Services, wanted: TargetFilter, after: Position | None, limit: int
 ) -> InstancesPage:
-    """Return one page of the targets that match. Raises NotFound for an unknown site or collector,
-    StoreError for the board; a fault of SQL is in the page.
+    """Return one page of the targets that match. Raises UnknownName for an unknown site or
+    collector, StoreError for the board; a fault of SQL is in the page.
     """
 
     def read() -> InstancesPage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from poller.db.inventory import filter_conditions, sites
+from poller.db.inventory import filter_conditions, lookup, sites
 from poller.db.inventory.filter_conditions import SelectedDevice, SelectedTarget
 from poller.domain.batched import batched
 from poller.domain.inventory.did_you_mean import refuse_unknown
@@ -20,7 +20,7 @@ _PAGE = 1_000
 def select_targets(services: Services, wanted: TargetFilter) -> list[SelectedTarget]:
     """Return the targets that match, by device and name.
 
-    Raises NotFound for a site or collector that does not exist, StoreError.
+    Raises UnknownName for a site or collector that does not exist, StoreError.
     """
     refuse_unknown_names(services, wanted)
     found = filter_conditions.matching_targets(services.engine, wanted)
@@ -33,7 +33,7 @@ def select_targets(services: Services, wanted: TargetFilter) -> list[SelectedTar
 def select_devices(services: Services, wanted: TargetFilter) -> list[SelectedDevice]:
     """Return the devices that match, by name; one matching target is enough.
 
-    Raises NotFound for a site or collector that does not exist, StoreError.
+    Raises UnknownName for a site or collector that does not exist, StoreError.
     """
     if wanted.selects_targets:
         of_targets = select_targets(services, wanted)
@@ -45,12 +45,13 @@ def select_devices(services: Services, wanted: TargetFilter) -> list[SelectedDev
 
 
 def refuse_unknown_names(services: Services, wanted: TargetFilter) -> None:
-    """Raise NotFound for the first site or collector of the filter that does not exist."""
-    for name in filter_conditions.unknown_sites(services.engine, wanted.sites):
-        names = {"", *(site.name for site in sites.listing(services.engine))}
-        refuse_unknown("site", name, names, "poller site list")
+    """Raise UnknownName for the first site or collector of the filter that does not exist."""
+    with lookup.unknown_name("where"):
+        for name in filter_conditions.unknown_sites(services.engine, wanted.sites):
+            names = {"", *(site.name for site in sites.listing(services.engine))}
+            refuse_unknown("site", name, names, "poller site list")
 
-    for name in filter_conditions.unused_collectors(services.engine, wanted.collectors):
-        in_use = filter_conditions.collectors_in_use(services.engine)
-        collectors = {*services.registry.collectors, *in_use}
-        refuse_unknown("collector", name, collectors, "poller collectors")
+        for name in filter_conditions.unused_collectors(services.engine, wanted.collectors):
+            in_use = filter_conditions.collectors_in_use(services.engine)
+            collectors = {*services.registry.collectors, *in_use}
+            refuse_unknown("collector", name, collectors, "poller collectors")

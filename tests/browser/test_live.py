@@ -20,8 +20,7 @@ def test_the_page_follows_the_board_without_a_reload(site, open_page, page_log) 
     page.evaluate("window.element = document.querySelector('[data-cell=failing]')")
     site.overview = fleet.FAILING
     expect(cell(page, "health")).to_have_text(
-        "41 of 98,204 targets failing. 12 need a person (poller deadletter list). "
-        "Polling is on time."
+        "41 of 98,204 targets failing. 12 need a person (dead letters). Polling is on time."
     )
     expect(cell(page, "failing")).to_have_attribute("data-tone", "failing")
     expect(page).to_have_title("(41) poller")

@@ -175,7 +175,7 @@ def test_a_token_is_found_by_its_hash_until_it_expires(engine: Engine) -> None:
 
 def test_a_token_of_a_site_needs_the_site(engine: Engine) -> None:
     """A misspelled site would be a token that sees nothing."""
-    with pytest.raises(errors.NotFound, match="ams"):
+    with pytest.raises(errors.UnknownName, match="ams"):
         token_rows.add(engine, NewToken("ci", "f" * 64, (Scope.READ,), "ams"), KIM)
 
 

@@ -96,6 +96,8 @@ def test_a_change_leaves_an_audit_row(sites: Services) -> None:
         ("PATCH", "/sites/ams", {"nonsense": 3}, 422, "P201", "nonsense"),
         ("POST", "/sites/ams", None, 405, "P201", "Method"),
         ("GET", "/nonsense", None, 404, "P101", "Not Found"),
+        ("GET", "", None, 404, "P101", "Not Found"),
+        ("GET", "/", None, 404, "P101", "Not Found"),
     ],
 )
 def test_an_error_is_a_problem_document(

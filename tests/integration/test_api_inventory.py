@@ -16,6 +16,7 @@ from tests.integration.api_clients import TestClient
 
 API = "/api/v1"
 EDITOR = (Scope.INVENTORY,)
+NEW = {"name": "x", "address": "192.0.2.9"}
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_the_second_of_two_editors_learns_of_the_first(api: TestClient, address:
         ("POST", "devices", {"name": "x" * 201, "address": "192.0.2.1"}, 422, "name"),
         ("POST", "devices", {"name": 3, "address": "192.0.2.1"}, 422, "name"),
         ("POST", "devices", {"name": "x", "address": "300.1.1.1"}, 422, "300.1.1.1"),
-        ("POST", "devices", {"name": "x", "address": "::1", "credential": "no"}, 404, '"no"'),
+        ("POST", "devices", {"name": "x", "address": "::1", "credential": "no"}, 422, '"no"'),
         ("POST", "devices", {"name": "x", "address": "::1", "colour": 1}, 422, "colour"),
         ("POST", "devices", [], 422, "valid"),
         ("PATCH", "devices/sw1", {}, 422, "nothing to change"),
@@ -170,7 +171,7 @@ def test_the_second_of_two_editors_learns_of_the_first(api: TestClient, address:
             409,
             "confirm: 2",
         ),
-        ("POST", "devices/bulk", {"where": "name:none", "action": "remove"}, 404, "no device"),
+        ("POST", "devices/bulk", {"where": "name:none", "action": "remove"}, 404, "name:none"),
         (
             "POST",
             "targets/bulk",
@@ -196,6 +197,59 @@ def test_a_wrong_request_changes_nothing(
     assert response.status_code == status, problem
     assert part in problem["detail"] + problem["hint"]
     assert inventory_feed.version(services.engine) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field", "hint"),
+    [
+        ("POST", "devices", {**NEW, "credential": "comunity"}, "credential", "community"),
+        (
+            "POST",
+            "devices",
+            {**NEW, "targets": [{"collector": "ping"}, {"collector": "snmp", "credential": "c"}]},
+            "targets.1.credential",
+            "/credentials",
+        ),
+        (
+            "POST",
+            "devices",
+            {**NEW, "targets": [{"collector": "pin"}]},
+            "targets.0.collector",
+            "ping",
+        ),
+        ("PATCH", "devices/sw1", {"credential": "comunity"}, "credential", "community"),
+        ("PATCH", "devices/sw1/targets/ping", {"credential": "nope"}, "credential", ""),
+        ("PATCH", "devices/sw1/targets/ping", {"interval": "5 min"}, "interval", "5m"),
+        ("POST", "devices/sw1/targets", {"collector": "smnp"}, "collector", "snmp"),
+        (
+            "POST",
+            "devices/bulk",
+            {"where": "site:ams", "action": "edit", "changes": {"credential": "comunity"}},
+            "credential",
+            "community",
+        ),
+        (
+            "POST",
+            "targets/bulk",
+            {"where": "site:ams", "action": "edit", "changes": {"credential": "comunity"}},
+            "credential",
+            "community",
+        ),
+        ("POST", "targets/bulk", {"where": "site:amz", "action": "remove"}, "where", "ams"),
+        ("POST", "tokens", {"name": "x", "scopes": ["read"], "site": "amz"}, "site", "ams"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_the_problem_of_its_field(
+    api: TestClient, method: str, path: str, body: object, field: str, hint: str
+) -> None:
+    """422, the field, and the nearest name that exists."""
+    stored = {"name": "community", "kind": "community", "fields": {"community": "s3cretword"}}
+    assert api.post(f"{API}/credentials", json=stored).status_code == 201
+    response = api.request(method, f"{API}/{path}", json=body)
+    problem = response.json()
+    assert response.status_code == 422, problem
+    assert [each["field"] for each in problem["fields"]] == [field], problem
+    assert hint in problem["hint"]
 
 
 @pytest.mark.parametrize(

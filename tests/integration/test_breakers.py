@@ -213,7 +213,7 @@ def test_letters_are_listed_by_cause_and_shown_with_advice(world: World, cli: Cl
     assert "reason: auth_failed" in shown.out
     assert "hint: " in shown.out
     assert world.seen().dead_letters == {"auth_failed": 2, "open_too_long": 1}
-    assert "3 need a person (poller deadletter list)" in cli("status").out
+    assert "3 need a person (dead letters)" in cli("status").out
 
 
 def test_few_letters_are_requeued_at_once_and_many_are_spread(world: World, cli: Cli) -> None:

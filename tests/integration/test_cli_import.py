@@ -165,8 +165,8 @@ def test_a_good_file_is_imported_and_exists_afterwards(
     again = cli("device", "import", "fleet.csv")
     assert again.code == 2
     assert (
-        "line 2, 3, 4 and 997 more: name: there is a device of this name already; import with "
-        "update (--update)" in again.err
+        "line 2, 3, 4 and 997 more: name: there is a device of this name already; to change it: "
+        "poller device import --update" in again.err
     )
     before = inventory_feed.version(engine)
     assert ok(cli("device", "import", "fleet.csv", "--update")).out == (

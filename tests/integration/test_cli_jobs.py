@@ -413,7 +413,7 @@ def test_a_failed_plan_is_repaired(services: Services, jobs: Run) -> None:
     assert row is not None
     assert (row.status, row.attempt, row.max_attempts) == (Status.SUCCESS, 2, 2)
     refused = jobs("run", "careful", "--plan", at)
-    assert (refused.code, f"--plan: {at} succeeded at" in refused.err) == (2, True)
+    assert (refused.code, f"plan: {at} succeeded at" in refused.err) == (2, True)
 
 
 @pytest.mark.usefixtures("worker", "quick")
@@ -424,7 +424,7 @@ def test_a_missed_plan_is_run(services: Services, jobs: Run) -> None:
     assert runner.messages[0][3] == [1_794_877_320_000]
     wrong = jobs("run", "sweep", "--plan", "2026-11-17T01:02:03Z")
     assert wrong.code == 2
-    assert "--plan: 2026-11-17T01:02:03Z is no plan of every 1 m" in wrong.err
+    assert "plan: 2026-11-17T01:02:03Z is no plan of every 1 m" in wrong.err
     assert "--plan 2026-11-17T01:02:00Z" in wrong.err
     assert "is in the future" in jobs("run", "sweep", "--plan", "2096-01-01T00:00Z").err
     assert '--plan: "soon" is no time' in jobs("run", "sweep", "--plan", "soon").err

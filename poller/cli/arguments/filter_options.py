@@ -17,7 +17,6 @@ from poller.domain.inventory.target_filter import TargetFilter, TargetState
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
-    from poller.db.inventory.filter_conditions import SelectedDevice, SelectedTarget
 
 _PANEL = "Filter"
 
@@ -141,23 +140,3 @@ def refuse_both(names: object, is_filtered: bool, hint: str) -> None:
             f"say which: names or a filter, {problem}",
             hint=f"for example --where {target_filter.EXAMPLE!r}, or: {hint}",
         )
-
-
-def matching_devices(services: Services, wanted: TargetFilter) -> list[SelectedDevice]:
-    """The devices that match. Raises NotFound if there is none."""
-    from poller.service import target_selection
-
-    found = target_selection.select_devices(services, wanted)
-    if not found:
-        raise errors.NotFound("no device matches", hint="poller device list shows what there is")
-    return found
-
-
-def matching_targets(services: Services, wanted: TargetFilter) -> list[SelectedTarget]:
-    """The targets that match. Raises NotFound if there is none."""
-    from poller.service import target_selection
-
-    found = target_selection.select_targets(services, wanted)
-    if not found:
-        raise errors.NotFound("no target matches", hint="poller target list shows what there is")
-    return found

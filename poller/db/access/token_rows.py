@@ -48,7 +48,7 @@ class StoredToken:
 
 
 def add(engine: Engine, token: NewToken, actor: Actor) -> StoredToken:
-    """Store a token. Raises AlreadyExists, and NotFound for its site."""
+    """Store a token. Raises AlreadyExists, and UnknownName for its site."""
     with sql.writing(engine) as conn:
         if _row(conn, tokens.c.name == token.name) is not None:
             raise errors.AlreadyExists(
@@ -120,7 +120,8 @@ def mark_used(engine: Engine, token_id: int) -> None:
 
 def _check_site(conn: Connection, site: str) -> None:
     if conn.execute(sa.select(sites.c.id).where(sites.c.name == site)).first() is None:
-        raise lookup.missing(conn, sites, site, "site", "poller site list")
+        with lookup.unknown_name("site"):
+            raise lookup.missing(conn, sites, site, "site", "poller site list")
 
 
 def _known(conn: Connection, name: str) -> StoredToken:

@@ -213,7 +213,7 @@ def columns(change: Change, draft: DeviceDraft) -> dict[str, Any]:
     if draft.site is not None:
         values["site_id"] = lookup.site_id(change, draft.site)
     if draft.credential is not None:
-        values["credential_id"] = lookup.credential_id(change.conn, draft.credential)
+        values["credential_id"] = lookup.named_credential_id(change.conn, draft.credential)
     if draft.tags is not None:
         values["tags"] = list(draft.tags)
     given = {"address": draft.address, "requires": draft.requires, "enabled": draft.enabled}

@@ -177,7 +177,7 @@ def _problems(
         yield Problem(
             "name",
             "there is a device of this name already",
-            "import with update (--update) to change it",
+            "to change it: poller device import --update",
         )
     if device.name not in known.devices and device.address is None:
         yield Problem("address", "a new device needs an address")

@@ -4,7 +4,8 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -37,10 +38,25 @@ def named_devices(conn: Connection, names: Sequence[str]) -> list[SelectedDevice
 
 
 def credential_id(conn: Connection, name: str) -> int | None:
-    """Return the credential of that name, or None for the empty name."""
+    """Return the credential of that name, or None for the empty name. Raises NotFound."""
     if not name:
         return None
     return _id(conn, credentials, name, "credential", "poller credential list")
+
+
+def named_credential_id(conn: Connection, name: str) -> int | None:
+    """Return the credential that a field of a device or target names. Raises UnknownName."""
+    with unknown_name("credential"):
+        return credential_id(conn, name)
+
+
+@contextmanager
+def unknown_name(field: str) -> Iterator[None]:
+    """Turn NotFound into UnknownName: the name is the value of a field, not what was asked for."""
+    try:
+        yield
+    except errors.NotFound as error:
+        raise errors.UnknownName(*error.args, field=field) from None
 
 
 def site_id(change: Change, name: str) -> int | None:

@@ -257,10 +257,10 @@ def resolve_schedule(
 
 
 def references(conn: Connection, draft: TargetDraft) -> dict[str, Any]:
-    """Return the columns that refer to other rows. Raises NotFound."""
+    """Return the columns that refer to other rows. Raises UnknownName."""
     if draft.credential is None:
         return {}
-    return {"credential_id": lookup.credential_id(conn, draft.credential)}
+    return {"credential_id": lookup.named_credential_id(conn, draft.credential)}
 
 
 def _is_taken(conn: Connection, device_id: int, name: str) -> bool:

@@ -98,7 +98,7 @@ _ROWS = (
         code=TIMEOUT,
         meaning="no complete response before the deadline",
         hint="check that the device is up. With SNMP: a wrong community is answered by silence."
-        " A slow device needs a longer --timeout",
+        " A slow device needs a longer timeout",
         category=Category.TRANSIENT,
         retried=True,
         reach=Reach.SILENT,
@@ -169,7 +169,7 @@ _ROWS = (
         code=HOST_BUSY,
         meaning="the poll waited until its deadline because its host was at its limit of sessions;"
         " nothing was sent",
-        hint="poll the devices of the host less often, give them a longer --timeout, or raise"
+        hint="poll the devices of the host less often, give them a longer timeout, or raise"
         " sessions_per_host (session_exceptions)",
         category=Category.TRANSIENT,
         breaker=BreakerRule.NEVER,
@@ -221,8 +221,8 @@ _ROWS = (
         code=COLLECTOR_MISSING,
         meaning="the target's collector is not installed on the worker, or cannot be loaded;"
         " nothing was sent",
-        hint="poller collectors, on that worker, shows the reason; install the plugin there and"
-        " restart the worker",
+        hint="poller collectors, on the host of that worker, shows the reason; install it"
+        " there and restart the worker",
         category=Category.PERMANENT,
         dead_letter=DeadLetterRule.AT_ONCE,
     ),

@@ -130,7 +130,7 @@ def raise_first(problems: list[Problem]) -> None:
     if not problems:
         return
     first = problems[0]
-    raise errors.InvalidInput(first.message, hint=first.hint)
+    raise errors.InvalidInput(first.message, hint=first.hint, field=first.field)
 
 
 def _checked(

@@ -160,7 +160,7 @@ def merge(one: TargetFilter, other: TargetFilter) -> TargetFilter:
     for key, name in _FIELDS.items():
         values, more = getattr(one, name), getattr(other, name)
         if values and more and key != "tag":
-            message = f"{key} is selected twice: by --{key} and by --where"
+            message = f"{key} is selected twice: by itself and in the filter"
             raise errors.InvalidInput(message, hint=f"name all values in one of them: {key}:A,B")
         fields[name] = values + more
     return TargetFilter(**fields)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from poller import errors
 from poller.db.inventory.filter_conditions import SelectedDevice, SelectedTarget
 from poller.domain.access.actor import Actor
+from poller.domain.inventory import target_filter
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.service import site_limit, target_selection
 from poller.service.inventory.new_sites import NewSite
@@ -43,7 +44,7 @@ def matching_devices(
     limited = site_limit.limited(actor, wanted)
     found = target_selection.select_devices(services, limited)
     if not found:
-        raise errors.NotFound("no device matches", hint="poller device list shows what there is")
+        raise _no_match("device", wanted)
     return found
 
 
@@ -54,5 +55,11 @@ def matching_targets(
     limited = site_limit.limited(actor, wanted)
     found = target_selection.select_targets(services, limited)
     if not found:
-        raise errors.NotFound("no target matches", hint="poller target list shows what there is")
+        raise _no_match("target", wanted)
     return found
+
+
+def _no_match(noun: str, wanted: TargetFilter) -> errors.NotFound:
+    """Return the error for a filter that selects nothing, which it repeats."""
+    hint = f"what there is: poller {noun} list"
+    return errors.NotFound(f"no {noun} matches {target_filter.text(wanted)}".rstrip(), hint=hint)

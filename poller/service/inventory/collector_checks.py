@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from poller import errors
 from poller.collectors import api
-from poller.db.inventory import credential_rows
+from poller.db.inventory import credential_rows, lookup
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import TargetDraft
 from poller.domain.scheduling.schedule import Defaults
@@ -36,7 +36,7 @@ def stored_options(
     model = options_model(registry, collector)
     unusable = value_limits.objection(dict(raw))
     if unusable:
-        raise errors.InvalidInput(f"options: {unusable}")
+        raise errors.InvalidInput(f"options: {unusable}", field="options")
     option_secrets.refuse(registry.get(collector), raw if new is None else new)
     texts = {name: value for name, value in raw.items() if isinstance(value, str)}
     typed = option_texts.typed(model, texts)
@@ -76,14 +76,21 @@ def check_kind(registry: Registry, collector: str, credential: str, kind: str) -
         raise errors.InvalidInput(
             f'collector {collector} cannot use credential "{credential}" of kind {kind}',
             hint="it takes " + ", ".join(accepted),
+            field="credential",
         )
 
 
 def check_credential(services: Services, credential: str | None, collector: str) -> None:
-    """Raise InvalidInput if the collector cannot use a credential; NotFound if it is unknown."""
+    """Raise InvalidInput if the collector cannot use a credential, UnknownName if none has it."""
     if credential:
-        kind = credential_rows.kind(services.engine, credential)
+        kind = known_kind(services, credential)
         check_kind(services.registry, collector, credential, kind)
+
+
+def known_kind(services: Services, credential: str) -> str:
+    """Return the kind of the credential that a device or target names. Raises UnknownName."""
+    with lookup.unknown_name("credential"):
+        return credential_rows.kind(services.engine, credential)
 
 
 def defaults_of(services: Services, collector: str | None) -> Defaults:
@@ -116,7 +123,8 @@ def new_target(
     )
     draft.raise_first(problems)
     if target.collector is None:
-        raise errors.InvalidInput("the collector is missing", hint="for example snmp")
+        hint = "for example snmp"
+        raise errors.InvalidInput("the collector is missing", hint=hint, field="collector")
 
     needed = needs_credential(registry, target.collector, target.options or {})
     for credential in credentials:

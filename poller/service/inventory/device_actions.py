@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
-from poller.db.inventory import credential_rows, devices, targets
+from poller.db.inventory import devices, targets
 from poller.db.inventory.devices import Device
 from poller.db.inventory.inventory_feed import Author
 from poller.db.inventory.targets import Target, TargetPort
@@ -68,7 +68,7 @@ def page(
     """Return the next devices that match and that the actor may see.
 
     A page may have fewer rows than the limit, though more match: a request looks at a bounded part
-    of the fleet. `fill` goes on until the page is full. Raises NotFound for an unknown site or
+    of the fleet. `fill` goes on until the page is full. Raises UnknownName for an unknown site or
     collector, NotAllowed for a filter of other sites.
     """
     limited = site_limit.limited(actor, wanted)
@@ -106,7 +106,7 @@ def add(
 ) -> DeviceChange:
     """Add a device and its first targets; None is one target of the default collector.
 
-    Raises InvalidInput, NotFound (credential), AlreadyExists, NotAllowed (site).
+    Raises InvalidInput, UnknownName (credential), AlreadyExists, NotAllowed (site).
     """
     device = checked_device(fields)
     site_limit.require_site(author, device.site or "")
@@ -128,10 +128,11 @@ def _first_targets(
     """Return checked targets of a new device with this credential, and notes about them."""
     drafts = []
     notes = []
-    for fields in wanted:
+    for number, fields in enumerate(wanted):
         used = fields.get("credential") or credential
         site_limit.require_credential(services, author, fields.get("credential"))
-        target, more = collector_checks.new_target(services, fields, [used])
+        with errors.inside(f"targets.{number}"):
+            target, more = collector_checks.new_target(services, fields, [used])
         drafts.append(target)
         notes += more
     return drafts, notes
@@ -175,7 +176,7 @@ def check_edit(
 
 
 def check_many(services: Services, author: Author, fields: Mapping[str, Any]) -> DeviceDraft:
-    """Return checked changes of many devices. Raises InvalidInput, NotFound, NotAllowed."""
+    """Return checked changes of many devices. Raises InvalidInput, NotAllowed."""
     change, problems = draft.device_changes(fields)
     draft.raise_first(problems)
     _check_references(services, author, change)
@@ -183,12 +184,12 @@ def check_many(services: Services, author: Author, fields: Mapping[str, Any]) ->
 
 
 def _check_references(services: Services, author: Author, change: DeviceDraft) -> None:
-    """Raise NotFound or NotAllowed for the new site or the new credential of a device."""
+    """Raise UnknownName or NotAllowed for the new site or the new credential of a device."""
     if change.site is not None:
         site_limit.require_site(author, change.site)
     if change.credential:
         site_limit.require_credential(services, author, change.credential)
-        credential_rows.kind(services.engine, change.credential)  # raises NotFound
+        collector_checks.known_kind(services, change.credential)  # raises UnknownName
 
 
 def remove(services: Services, author: Author, name: str, expected: str | None = None) -> int:

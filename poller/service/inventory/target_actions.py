@@ -49,7 +49,7 @@ def page(
     """Return the next targets that match and that the actor may see.
 
     A page may have fewer rows than the limit, though more match: a request looks at a bounded part
-    of the fleet. `fill` goes on until the page is full. Raises NotFound for an unknown site or
+    of the fleet. `fill` goes on until the page is full. Raises UnknownName for an unknown site or
     collector, NotAllowed for a filter of other sites.
     """
     limited = site_limit.limited(actor, wanted)

@@ -108,7 +108,9 @@ def selected(services: Services, actor: Actor, query: LetterQuery) -> list[Named
     """Return all letters of a query. Raises NotFound if there is none."""
     found = dead_letter_rows.listing(services.engine, conditions(services, actor, query))
     if not found:
-        raise errors.NotFound("no dead letter matches", hint="poller deadletter list")
+        is_any = query == LetterQuery()
+        message = "there is no dead letter" if is_any else f"no dead letter matches {text(query)}"
+        raise errors.NotFound(message, hint="poller deadletter list")
     return found
 
 

@@ -44,8 +44,8 @@ class FoundEvents:
 def event_filter(services: Services, actor: Actor, query: EventQuery) -> EventFilter:
     """Return the filter of a query and of the actor's site.
 
-    Raises NotFound for a site or collector that does not exist, and for a device that the actor may
-    not see; InvalidInput, NotAllowed, StoreError.
+    Raises UnknownName for a site or collector that does not exist, NotFound for a device that the
+    actor may not see; InvalidInput, NotAllowed, StoreError.
     """
     names, target_ids = _selected(services, actor, query.wanted)
     if query.target and not query.device:

@@ -30,7 +30,7 @@ class Count(NamedTuple):
 
 
 def count_targets(services: Services, wanted: TargetFilter = ANY) -> Count:
-    """Count the targets that match. Raises NotFound for an unknown site or collector,
+    """Count the targets that match. Raises UnknownName for an unknown site or collector,
     StoreError.
     """
     target_selection.refuse_unknown_names(services, wanted)

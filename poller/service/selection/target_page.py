@@ -52,7 +52,7 @@ def target_page(
     after: Position | None = None,
     limit: int = 50,
 ) -> TargetPage:
-    """Return the next targets that match. Raises NotFound for an unknown site or collector,
+    """Return the next targets that match. Raises UnknownName for an unknown site or collector,
     StoreError.
     """
     target_selection.refuse_unknown_names(services, wanted)
@@ -76,7 +76,7 @@ def device_page(
     after: Position | None = None,
     limit: int = 50,
 ) -> DevicePage:
-    """Return the next devices that match; one matching target is enough. Raises NotFound for an
+    """Return the next devices that match; one matching target is enough. Raises UnknownName for an
     unknown site or collector, StoreError.
     """
     target_selection.refuse_unknown_names(services, wanted)

@@ -15,7 +15,7 @@ from poller.bootstrap import Services
 from poller.presentation import code_explanations
 from poller.web.api.access import audit_api, sessions_api, tokens_api, users_api
 from poller.web.api.cluster import cluster_api, collectors_api, overview_api
-from poller.web.api.contract import idempotency, problems
+from poller.web.api.contract import api_hints, idempotency, problems
 from poller.web.api.contract.needs import Reading
 from poller.web.api.inventory import (
     credentials_api,
@@ -113,7 +113,7 @@ def _add_documents(app: FastAPI) -> None:
         """Explain a code of a run, an error or an exit."""
         found = code_explanations.find(code, code_explanations.by_code())
         named = {key: found[key] for key in ("code", "kind", "meaning")}
-        return CodeBody(**named, hint=found["try"])
+        return CodeBody(**named, hint=api_hints.for_api(found["try"]))
 
 
 def document(app: FastAPI) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from poller.presentation.health import Tone
         (
             fleet.FAILING,
             Tone.FAILING,
-            "41 of 98,204 targets failing. 12 need a person (poller deadletter list). "
-            "Polling is on time.",
+            "41 of 98,204 targets failing. 12 need a person (dead letters). Polling is on time.",
             "(41) poller",
         ),
         (fleet.NO_LEADER, Tone.FAILING, "No leader: nothing is being scheduled.", "(!) poller"),
@@ -49,7 +48,7 @@ def test_a_late_fleet_is_not_called_on_time() -> None:
 def test_a_stop_does_not_hide_failing_targets() -> None:
     """Without a leader the failing targets are still counted; lateness is left out."""
     verdict = health.judge(dataclasses.replace(fleet.FAILING, leader=None))
-    failing = "41 of 98,204 targets failing. 12 need a person (poller deadletter list)."
+    failing = "41 of 98,204 targets failing. 12 need a person (dead letters)."
     assert verdict.text == f"No leader: nothing is being scheduled. {failing}"
     assert verdict.alarm
 

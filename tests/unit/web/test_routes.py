@@ -99,7 +99,7 @@ def test_the_api_returns_the_overview(create_client) -> None:
     assert response["as_of"] == "2026-11-17T00:13:12Z"
     reasons = [
         "41 of 98,204 targets failing.",
-        "12 need a person (poller deadletter list).",
+        "12 need a person (dead letters).",
         "Polling is on time.",
     ]
     assert response["health"] == {

@@ -99,7 +99,7 @@ def silence(known: Passwords, context: str = "") -> Silence:
     if context:
         causes.append("no such context")
     causes.append("or an access list or view without this user")
-    hint = f"check {fields} of the credential; poller credential rotate stores others"
+    hint = f"check {fields} of the credential; store others with poller credential rotate"
     return Silence("; ".join(causes), hint)
 
 

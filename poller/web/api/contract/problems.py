@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from poller import errors
+from poller.web.api.contract import api_hints
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "/api/v1"
@@ -77,7 +78,8 @@ CHANGING: dict[int | str, dict[str, Any]] = {
 
 def is_api(request: Request) -> bool:
     """Whether a request is for this API, and not for a page."""
-    return request.url.path.startswith(PREFIX + "/")
+    path = request.url.path
+    return path == PREFIX or path.startswith(PREFIX + "/")
 
 
 def status(error: errors.PollerError) -> int:
@@ -99,12 +101,16 @@ def of_error(error: errors.PollerError, headers: Mapping[str, str] | None = None
     if number == HTTPStatus.UNAUTHORIZED:
         sent.setdefault("WWW-Authenticate", "Bearer")
     fields = [_detail(each) for each in getattr(error, "details", ())]
+    if isinstance(error, errors.InvalidInput) and error.field:
+        fields.append(FieldProblem(field=error.field, message=error.message))
     return respond(number, error.code, error.message, error.cause, error.hint, fields, sent)
 
 
 def _detail(detail: Any) -> FieldProblem:
     """One problem of a refused file, with its lines."""
-    return FieldProblem(field=str(getattr(detail, "field", "")), message=str(detail))
+    return FieldProblem(
+        field=str(getattr(detail, "field", "")), message=api_hints.for_api(str(detail))
+    )
 
 
 def of_validation(error: RequestValidationError) -> JSONResponse:
@@ -140,7 +146,7 @@ def respond(
         code=code,
         detail=detail,
         cause=cause,
-        hint=hint,
+        hint=api_hints.for_api(hint),
         fields=list(fields),
     )
     body = problem.model_dump()

@@ -9,7 +9,7 @@ from fastapi import Path
 from poller.presentation.targets import why_json
 from poller.presentation.targets.why_types import WhyDocument
 from poller.service import target_explanation
-from poller.web.api.contract import resources
+from poller.web.api.contract import api_hints, resources
 from poller.web.api.contract.needs import Reading
 
 router = resources.router("targets")
@@ -24,4 +24,5 @@ def explain_target(call: Reading, target_id: TargetId) -> WhyDocument:
     A store that is away is a cause of its own; the document then has what the other one knows.
     """
     found = target_explanation.explain_target(call.services, call.actor, target_id)
-    return why_json.document(found)
+    shown = why_json.document(found)
+    return shown.model_copy(update={"hint": api_hints.for_api(shown.hint, target_id)})

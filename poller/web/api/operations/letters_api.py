@@ -18,7 +18,14 @@ from poller.service import bulk_confirmation
 from poller.service.operations import letter_actions, shown_letters
 from poller.service.operations.letter_actions import LetterQuery
 from poller.service.operations.shown_letters import ShownLetter
-from poller.web.api.contract import bulk_bodies, paging, problems, resources, target_ids
+from poller.web.api.contract import (
+    api_hints,
+    bulk_bodies,
+    paging,
+    problems,
+    resources,
+    target_ids,
+)
 from poller.web.api.contract.bulk_bodies import Confirm, DryRun, Matches, Where
 from poller.web.api.contract.needs import Call, Editing, Operating, Reading
 from poller.web.api.contract.paging import Cursor, Limit, Page
@@ -151,7 +158,9 @@ def show_letter(call: Reading, target_id: TargetId) -> LetterDetails:
     """Show the dead letter of a target, and what to do about it."""
     named = letter_actions.of_target(call.services, call.actor, target_id)
     shown = shown_letters.letter(named, event_publisher.now_ms())
-    return LetterDetails(**_body(shown).model_dump(), **shown_letters.advice(named))
+    advice = shown_letters.advice(named)
+    hint = api_hints.for_api(advice["hint"], target_id)
+    return LetterDetails(**_body(shown).model_dump(), meaning=advice["meaning"], hint=hint)
 
 
 @router.post("/requeue", responses=problems.CHANGING)
