@@ -21,6 +21,7 @@ from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
 from tests.acceptance.proxy import Proxy
 from tests.integration.commands import Cli, Result
+from tests.integration.store_servers import Prometheus, VictoriaMetrics
 from tests.integration.store_storms import Drops
 from tests.integration.worlds import Fake, World
 
@@ -92,3 +93,29 @@ def world(
 @pytest.fixture
 def drops() -> Drops:
     return Drops()
+
+
+@pytest.fixture(scope="session")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """Prometheus that takes samples of the last day in any order."""
+    server = Prometheus(tmp_path_factory.mktemp("prometheus"), window="1d")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def stock_prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """Prometheus as it is installed: it takes samples in order only."""
+    server = Prometheus(tmp_path_factory.mktemp("stock"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def victoria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VictoriaMetrics]:
+    server = VictoriaMetrics(tmp_path_factory.mktemp("victoria"))
+    server.start()
+    yield server
+    server.stop()

@@ -180,3 +180,42 @@ class NatsServer(StoreServer):
     def is_ready(self) -> bool:
         with socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
             return connection.recv(4) == b"INFO"
+
+
+class Prometheus(HttpStoreServer):
+    """Prometheus with its receiver of remote write; `window` takes samples out of order."""
+
+    program = "prometheus"
+
+    def __init__(self, directory: Path, window: str = "") -> None:
+        super().__init__(directory)
+        self._window = window
+
+    def command(self) -> list[str]:
+        config = self.directory / "prometheus.yml"
+        window = f"{{out_of_order_time_window: {self._window}}}" if self._window else "{}"
+        config.write_text(f"global: {{}}\nstorage:\n  tsdb: {window}\n")
+        return [
+            f"--config.file={config}",
+            f"--storage.tsdb.path={self.directory}/data",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+            "--web.enable-remote-write-receiver",
+            "--log.level=warn",
+        ]
+
+    def is_ready(self) -> bool:
+        return b"Ready" in self.ask("/-/ready")
+
+    def query(self, expression: str, at_ms: int | None = None) -> list[dict[str, Any]]:
+        """Return the result of an instant query, now or at an instant."""
+        instant = {} if at_ms is None else {"time": f"{at_ms / 1000:.3f}"}
+        answer = json.loads(self.ask("/api/v1/query", query=expression, **instant))
+        return list(answer["data"]["result"])
+
+    def samples(self, match: str, hours: int = 4) -> Counter[tuple[str, int]]:
+        """Return how often each series (its labels as JSON) has a sample of an instant."""
+        found: Counter[tuple[str, int]] = Counter()
+        for series in self.query(f"{match}[{hours}h]"):
+            labels = json.dumps(series["metric"], sort_keys=True)
+            found.update((labels, round(at_s * 1000)) for at_s, _ in series["values"])
+        return found

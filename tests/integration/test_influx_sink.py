@@ -30,14 +30,6 @@ def influxdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Influxdb]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def victoria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VictoriaMetrics]:
-    server = VictoriaMetrics(tmp_path_factory.mktemp("victoria"))
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
 def database(influxdb: Influxdb, request: pytest.FixtureRequest) -> str:
     name = request.node.name[:60]

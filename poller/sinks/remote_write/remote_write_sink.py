@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from poller import errors
 from poller.domain.metrics.reading import SeriesSet
 from poller.sinks.api import API_VERSION, Sample, Stores
 from poller.sinks.http_store import HttpStore
@@ -27,6 +28,8 @@ from poller.state.keys import Keys
 
 #: A poll or an end: target, instant, shape, whether it is an end.
 _Identity = tuple[int, int, int, bool]
+#: Samples of failed calls that are noted. Some never come again: a full spool drops its oldest.
+_MOST_NOTED = 65_536
 
 
 class RemoteWriteSink:
@@ -54,6 +57,7 @@ class RemoteWriteSink:
                 memory, with_bridges=options.correct_counters, with_starts=wants_v2
             )
         self._done: set[_Identity] = set()  # sent by a call that failed later
+        self._unsure: set[_Identity] = set()  # in a request of that call without a good answer
 
     def write(self, samples: Sequence[Sample]) -> None:
         """Send all samples, or raise StoreUnavailable. Refused samples are dropped and counted."""
@@ -61,11 +65,10 @@ class RemoteWriteSink:
             self._corrections.begin(samples)
         polls = list(self._outgoing(samples))
         for pieces in batches(polls, self._max_samples):
-            refused_series.deliver(pieces, self._client.send, self._dropped.refused)
-            self._mark_done(pieces)
+            self._deliver(pieces)
         if self._corrections:
             self._corrections.commit()
-        self._done.clear()
+        self._forget(samples)
 
     def check(self) -> str:
         """Return what the store answered last."""
@@ -89,6 +92,19 @@ class RemoteWriteSink:
             values = outgoing_poll.values_of(sample, shape)
             yield OutgoingPoll(sample, shape, values, correction.bridges, correction.starts)
 
+    def _deliver(self, pieces: Sequence[Piece]) -> None:
+        try:
+            refused_series.deliver(pieces, self._client.send, self._refused)
+        except errors.StoreUnavailable:
+            self._unsure.update(_identity(piece.poll.sample) for piece in pieces)
+            raise
+        self._mark_done(pieces)
+
+    def _refused(self, piece: Piece, reason: str) -> None:
+        if _identity(piece.poll.sample) in self._unsure:
+            reason += " (it may be in the store: an earlier request with it had no good answer)"
+        self._dropped.refused(piece, reason)
+
     def _mark_done(self, pieces: Sequence[Piece]) -> None:
         """Note the polls whose last series were sent, and count their doubled series."""
         for poll, _, end in pieces:
@@ -96,6 +112,14 @@ class RemoteWriteSink:
                 self._done.add(_identity(poll.sample))
                 if poll.shape.doubled and not poll.sample.is_end:
                     self._dropped.doubled(poll.sample)
+
+    def _forget(self, samples: Sequence[Sample]) -> None:
+        """Forget samples that came again and are sent now, and those that never come again."""
+        for noted in (self._done, self._unsure):
+            if noted:
+                noted.difference_update(map(_identity, samples))
+            if len(noted) > _MOST_NOTED:
+                noted.clear()
 
     def _is_too_old(self, sample: Sample, now_ms: int) -> bool:
         """Whether a sample is beyond the age limit, or at no instant that can be sent."""
