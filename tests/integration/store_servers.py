@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import urllib.parse
 import urllib.request
 from collections import Counter
@@ -219,3 +220,20 @@ class Prometheus(HttpStoreServer):
             labels = json.dumps(series["metric"], sort_keys=True)
             found.update((labels, round(at_s * 1000)) for at_s, _ in series["values"])
         return found
+
+
+class MockKafka(StoreServer):
+    """Brokers without a disk: a stopped one has lost everything."""
+
+    program = sys.executable
+
+    @property
+    def broker(self) -> str:
+        return (self.directory / "broker").read_text()
+
+    def command(self) -> list[str]:
+        (self.directory / "broker").unlink(missing_ok=True)
+        return [str(Path(__file__).with_name("mock_kafka.py")), str(self.directory / "broker")]
+
+    def is_ready(self) -> bool:
+        return bool(self.broker)
