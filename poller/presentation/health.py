@@ -115,6 +115,7 @@ def _reasons(overview: Overview, stores: Stores) -> list[Reason]:
     if not is_stopped:
         found += health_reasons.shortages(overview)
     found += health_reasons.unserved_queues(overview)
+    found += health_reasons.troubled_sinks(overview)
     found += health_reasons.unwritten_results(overview)
     found += health_reasons.kept_rows(overview)
     found += health_reasons.troubled_jobs(overview, stores)

@@ -16,6 +16,7 @@ from poller.domain.scheduling import silence
 from poller.domain.why import phrases
 from poller.domain.why.phrases import without_dot
 from poller.presentation import formatting, running_workers
+from poller.presentation.cluster import sink_sentences
 from poller.presentation.job_states import ListedJob
 
 #: Polling is late when a larger share of all targets is overdue, when one poll in a hundred starts
@@ -261,8 +262,18 @@ def unserved_queues(overview: Overview) -> Reasons:
         yield Reason(Tone.FAILING, text)
 
 
+def troubled_sinks(overview: Overview) -> Reasons:
+    """Sinks that are down, refuse samples, or are behind. Polling itself goes on."""
+    for sentence in sink_sentences.troubles(overview):
+        yield Reason(Tone.LATE, sentence)
+
+
 def unwritten_results(overview: Overview) -> Reasons:
-    waiting = sum(worker.spool_waiting for worker in overview.workers)
+    """Rows of the ledger and dead letters that wait; sinks have sentences of their own."""
+    waiting = 0
+    for worker in overview.workers:
+        of_sinks = sum(report.spooled_polls for report in worker.sinks)
+        waiting += max(0, worker.spool_waiting - of_sinks)
     if waiting:
         results = formatting.counted(waiting, "result")
         text = f"{results} cannot be written: a database or sink does not answer."

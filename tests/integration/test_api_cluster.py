@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
 from poller.bootstrap import Services
+from poller.db.record import stored_readings
 from poller.domain.access.scopes import Scope
 from poller.domain.record.overview import Worker
+from poller.domain.record.sink_report import SinkReport, SinkState
 from tests.integration import api_clients
 
 READ = (Scope.READ,)
 
 
-def a_worker(services: Services, name: str, silent_ms: int = 0) -> None:
+def a_worker(
+    services: Services, name: str, silent_ms: int = 0, sinks: Sequence[SinkReport] = ()
+) -> None:
     """A worker that serves SNMP without tags, and sent its last heartbeat some time ago."""
     seen_ms = services.board.now_ms() - silent_ms
     worker = Worker(
@@ -28,6 +34,7 @@ def a_worker(services: Services, name: str, silent_ms: int = 0) -> None:
         collectors={"snmp": "poller 1.0"},
         queues=("poll.snmp",),
         instance=name,
+        sinks=sinks,
     )
     services.redis.hset(services.keys.workers, worker.key, json.dumps(asdict(worker)))
 
@@ -86,11 +93,52 @@ def test_collectors_are_listed_without_redis(
     assert (response.json()["state"], response.json()["workers"]) == (None, None)
 
 
-def test_sinks_are_listed(services: Services) -> None:
-    """Those in use are marked."""
-    document = api_clients.client(services, READ).get("/api/v1/sinks").json()
-    used = {item["name"]: item["used"] for item in document["items"]}
+def a_sink(state: SinkState = SinkState.OK, **fields: Any) -> SinkReport:
+    return SinkReport("prom", "remote_write", state, polls_per_s=2.0, samples_per_s=20.0, **fields)
+
+
+def test_sinks_are_those_of_the_workers_and_of_the_settings(services: Services) -> None:
+    """Numbers are sums, the state is the worst, and each worker has its own."""
+    now_ms = services.board.now_ms()
+    down = a_sink(
+        SinkState.DOWN, spooled_polls=3, oldest_ms=now_ms - 60_000, error="no route",
+        hint="start it",
+        error_ms=now_ms, dropped={"full": 5},
+    )  # fmt: skip
+    a_worker(services, "poll-1@h", sinks=(a_sink(),))
+    a_worker(services, "poll-2@h", sinks=(down,))
+    http = api_clients.client(services, READ)
+    document = http.get("/api/v1/sinks").json()
+    prom, sql = document["items"]
+    assert (prom["state"], prom["workers"]) == ("down", {"poll-1@h": "ok", "poll-2@h": "down"})
+    assert (prom["polls_per_second"], prom["samples_per_second"]) == (4.0, 40.0)
+    assert 60 <= prom["lag_seconds"] < 90
+    assert (prom["last_error"]["text"], prom["last_error"]["hint"]) == ("no route", "start it")
+    assert (prom["dropped_polls"], prom["dropped"]) == (5, {"full": 5})
+    assert (sql["name"], sql["state"]) == ("sql", "unknown")
+    used = {item["name"]: item["used"] for item in document["installed"]}
     assert (used["sql"], used["stream"]) == (True, False)
+
+    assert http.get("/api/v1/sinks/prom").json()["kind"] == "remote_write"
+    assert http.get("/api/v1/sinks/pron").status_code == 404
+    short = http.get("/api/v1/overview").json()["sinks"]["prom"]
+    assert (short["state"], short["workers"], short["error"]) == (
+        "down", {"ok": 1, "down": 1}, "no route",
+    )  # fmt: skip
+    health = http.get("/api/v1/scheduler/health").json()["sinks"]["by_name"]["prom"]
+    assert (health["state"], health["spooled_polls"]) == ("down", 3)
+
+
+def test_a_test_of_a_sink_writes_one_sample_and_an_audit_row(services: Services) -> None:
+    """The sample reaches the store of the sink; a reader may not ask for it."""
+    response = api_clients.client(services, (Scope.OPERATE,)).post("/api/v1/sinks/sql/test")
+    body = response.json()
+    assert (response.status_code, body["ok"], body["error"]) == (200, True, "")
+    [written] = stored_readings.between(services.engine, 0, 0, 2**62)
+    assert [series.name for series in written.readings.series.series] == ["poller_sink_test"]
+    audit = api_clients.client(services).get("/api/v1/audit?action=sink.test").json()
+    assert [row["subject"] for row in audit["items"]] == ["sql"]
+    assert api_clients.client(services, READ).post("/api/v1/sinks/sql/test").status_code == 403
 
 
 def test_settings_are_for_administrators_and_hide_secrets(

@@ -63,6 +63,19 @@ def collectors(incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
+def sinks(incomplete: str) -> list[str]:
+    """Sinks of the settings, and installed ones by their entry points; none is imported."""
+    from poller import errors, plugins
+    from poller.settings import load
+
+    names = {point.name for point in plugins.points("poller.sinks")[0]}
+    try:
+        names.update(load().sink)
+    except errors.ConfigError:
+        return []
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
 def states(incomplete: str) -> list[str]:
     from poller.domain.inventory.target_filter import TargetState
 

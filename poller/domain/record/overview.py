@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from poller.domain.metrics.poll_totals import PollTotals
 from poller.domain.record.event_kinds import Event
+from poller.domain.record.sink_report import SinkReport
 
 
 class State(enum.StrEnum):
@@ -67,6 +68,7 @@ class Worker:
     secret_hits: int = 0  # credentials that a batch needed and the worker knew
     secret_misses: int = 0  # credentials that had to be read before a batch was polled
     pid: int = 0  # of its main process, on its host; 0 of a worker of an earlier release
+    sinks: Sequence[SinkReport] = ()  # in the order of its settings
 
     @property
     def key(self) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from poller.presentation.cluster.sinks_json import SinkSummary
+
 SCHEMA = "poller.scheduler.health/1"
 
 
@@ -128,6 +130,7 @@ class HealthSinks(BaseModel):
     names: list[str] = Field(description="The sinks of this machine's settings.")
     spool_waiting: int = Field(description="Polls whose rows wait on the disks of workers.")
     spool_dropped: int
+    by_name: dict[str, SinkSummary] = Field(description="The sinks of the running workers.")
 
 
 class HealthJobs(BaseModel):

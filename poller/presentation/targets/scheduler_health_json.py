@@ -11,6 +11,7 @@ from poller.domain.record.overview import Lateness, Load, Overview, Worker
 from poller.domain.scheduling import queue_routing
 from poller.domain.why.target_health import TargetHealth
 from poller.presentation import formatting, health, job_json, running_workers
+from poller.presentation.cluster import sinks_json
 from poller.presentation.health import Stores
 from poller.presentation.targets import health_instances
 from poller.presentation.targets.health_instances import instant
@@ -196,6 +197,7 @@ def _sinks(overall: OverallHealth) -> HealthSinks:
         names=list(overall.sinks),
         spool_waiting=sum(worker.spool_waiting for worker in workers),
         spool_dropped=sum(worker.spool_dropped for worker in workers),
+        by_name=sinks_json.summary(overall.overview),
     )
 
 

@@ -1,51 +1,75 @@
-"""The installed sinks, for the command line and the API."""
+"""The sinks of the cluster and of this machine, for the command line and the API."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from poller.domain.inventory import did_you_mean
+from poller.domain.record.overview import Overview
 from poller.plugins import Broken
-from poller.sinks import registry
+from poller.presentation.cluster import sinks_json
+from poller.presentation.cluster.sinks_json import InstalledSink, SinkItem
+from poller.settings import Settings
+from poller.sinks import registry, sink_options
+
+if TYPE_CHECKING:
+    from poller.sinks.registry import Admitted
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledSink:
-    """A sink that can be used. `used`: the workers of this machine write to it."""
+class SinkListing:
+    """The sinks in use and configured, the installed kinds, the broken ones.
 
-    name: str
-    distribution: str
-    version: str
-    api_version: int
-    used: bool
-    state: str
-    deprecated: str
+    `unusable` has the sinks in use on this machine whose kind cannot be used.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class InstalledSinks:
-    """The usable sinks, the broken ones, and those in use that cannot be used."""
-
-    sinks: Sequence[InstalledSink]
+    sinks: Sequence[SinkItem]
+    installed: Sequence[InstalledSink]
     broken: Sequence[Broken]
     unusable: Sequence[str]
 
+    def sink(self, name: str) -> SinkItem:
+        """Return one sink. Raises NotFound with the nearest name."""
+        names = [item.name for item in self.sinks]
+        did_you_mean.refuse_unknown("sink", name, names, "poller sinks")
+        return self.sinks[names.index(name)]
 
-def read(used: Collection[str]) -> InstalledSinks:
-    """Return the installed sinks; `used` are those of the settings."""
+
+def read(settings: Settings, overview: Overview | None) -> SinkListing:
+    """Return all sinks; `overview` is None while Redis cannot be read."""
     found = registry.survey()
-    sinks = []
-    for name, admitted in found.plugins.items():
-        distribution, _, version = found.distributions[name].rpartition(" ")
-        sink = InstalledSink(
-            name=name,
-            distribution=distribution,
-            version=version,
-            api_version=admitted.api_version,
-            used=name in used,
-            state="deprecated API" if admitted.notice else "ok",
-            deprecated=admitted.notice,
-        )
-        sinks.append(sink)
-    unusable = [name for name in used if name not in found.plugins]
-    return InstalledSinks(sinks, found.broken, unusable)
+    kinds = configured_kinds(settings)
+    kinds_in_use = {kinds[name] for name in settings.sinks}
+    installed = [
+        _installed(name, admitted, found.distributions[name], name in kinds_in_use)
+        for name, admitted in found.plugins.items()
+    ]
+    return SinkListing(
+        sinks=sinks_json.items(overview, settings.sinks, kinds),
+        installed=installed,
+        broken=found.broken,
+        unusable=[name for name in settings.sinks if kinds[name] not in found.plugins],
+    )
+
+
+def configured_kinds(settings: Settings) -> Mapping[str, str]:
+    """The kind of every sink of the settings, those in use first."""
+    names = dict.fromkeys([*settings.sinks, *settings.sink])
+    return {name: sink_options.kind_of(name, settings.sink) for name in names}
+
+
+def _installed(name: str, admitted: Admitted, origin: str, is_used: bool) -> InstalledSink:
+    distribution, _, version = origin.rpartition(" ")
+    model = sink_options.model_of(admitted.sink)
+    return InstalledSink(
+        name=name,
+        distribution=distribution,
+        version=version,
+        api_version=admitted.api_version,
+        used=is_used,
+        state="deprecated API" if admitted.notice else "ok",
+        deprecated=admitted.notice,
+        options=list(model.model_fields) if model else [],
+    )

@@ -18,7 +18,7 @@ import poller
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State
 from poller.presentation.health import Level
-from poller.web.api import job_metrics, poll_metrics, worker_metrics
+from poller.web.api import job_metrics, poll_metrics, sink_metrics, worker_metrics
 from poller.web.api.job_metrics import JobReading
 from poller.web.api.metric_families import counter, gauge
 
@@ -83,6 +83,7 @@ def _metrics(overview: Overview) -> Iterator[Metric]:
     yield from _queues(overview)
     yield from _leader(overview)
     yield from worker_metrics.metrics(overview)
+    yield from sink_metrics.metrics(overview)
 
 
 def _targets(overview: Overview) -> Iterator[Metric]:

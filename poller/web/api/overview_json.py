@@ -9,6 +9,7 @@ from typing import Any
 
 from poller.domain.record.overview import LastError, Load, Overview, Point, Worker
 from poller.presentation import event_json, formatting, job_json, running_workers
+from poller.presentation.cluster import sinks_json
 from poller.presentation.health import Health
 from poller.presentation.job_states import ListedJob
 
@@ -47,6 +48,10 @@ def document(overview: Overview, verdict: Health, jobs: Sequence[ListedJob] = ()
         "events": [event_json.item(event) for event in overview.events],
         "totals": dict(overview.totals),
         "jobs": job_json.jsonable(job_json.attention(jobs)),
+        "sinks": {
+            name: each.model_dump(mode="json")
+            for name, each in sinks_json.summary(overview).items()
+        },
     }
 
 

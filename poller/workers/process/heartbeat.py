@@ -9,7 +9,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,9 @@ from celery.utils.time import rate
 
 from poller import errors
 from poller.bootstrap import Services
+from poller.domain.record import sink_report
 from poller.domain.record.overview import Worker
+from poller.domain.record.sink_report import SinkReport
 from poller.observability import logs
 from poller.state.cluster import worker_registry
 from poller.workers.batch.worker_poller import Poller
@@ -111,7 +114,7 @@ class Heartbeat:
         if self._thread is not None:
             self._thread.join(timeout=STOP_S)  # a later heartbeat would register the worker again
 
-        key = self._view(ProcessCounts()).key
+        key = self._view(ProcessCounts(), ()).key
         try:
             worker_registry.leave(self._services.redis, self._services.keys, key)
         except errors.StoreError as error:
@@ -126,6 +129,22 @@ class Heartbeat:
         if self._children is not None:
             counts += self._children.total()
         return counts
+
+    def sink_reports(self, now_ms: int) -> list[SinkReport]:
+        """Return the reports of all sinks of this worker, without secrets."""
+        reports = self._poller.writers.sink_reports(now_ms)
+        if self._children is not None:
+            reports += self._children.sink_reports.read_all()
+        redact = self._services.redactor.text
+        return [
+            replace(
+                each,
+                error=redact(each.error),
+                hint=redact(each.hint),
+                left_out_reason=redact(each.left_out_reason),
+            )
+            for each in sink_report.combine(reports)
+        ]
 
     def _run(self) -> None:
         while True:
@@ -145,8 +164,9 @@ class Heartbeat:
             if counts.polls != self._polls:
                 self._polls = counts.polls
                 self._polled_ms = now_ms
+            view = self._view(counts, self.sink_reports(now_ms))
             self._seen_ms = worker_registry.announce(
-                self._services.redis, self._services.keys, self._view(counts), has_changed
+                self._services.redis, self._services.keys, view, has_changed
             )
             self._seen_mono = time.monotonic()
         except errors.StoreError as error:
@@ -160,7 +180,7 @@ class Heartbeat:
             return self._services.board.now_ms()
         return self._seen_ms + round((time.monotonic() - self._seen_mono) * 1000)
 
-    def _view(self, counts: ProcessCounts) -> Worker:
+    def _view(self, counts: ProcessCounts, sinks: Sequence[SinkReport]) -> Worker:
         registry = self._services.registry
         return Worker(
             name=self._poller.runner,
@@ -187,6 +207,7 @@ class Heartbeat:
             rate_limit=self._rate_limit(),
             store_error=self._poller.store_error,
             pid=os.getpid(),
+            sinks=sinks,
         )
 
     @cached_property

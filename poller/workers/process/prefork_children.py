@@ -15,12 +15,14 @@ from billiard.process import current_process
 
 from poller.metering import process_usage
 from poller.workers.process import process_limits
+from poller.workers.process.child_reports import ChildReports
 
 if TYPE_CHECKING:
     from poller.workers.batch.worker_poller import Poller
     from poller.workers.jobs.job_runner import JobRunner
 
 REPORT_S = 0.25
+SINKS_REPORT_S = 2.0
 _CELL_BYTES = 8
 
 
@@ -86,6 +88,7 @@ class PreforkChildren:
         cells = 1 + max_children * _ROW_CELLS  # the phase, and a row for each child
         page = mmap.mmap(-1, _CELL_BYTES * cells)
         self._cells = memoryview(page).cast("q")
+        self.sink_reports = ChildReports(max_children)
 
     @property
     def phase(self) -> Phase:
@@ -132,9 +135,14 @@ class PreforkChildren:
         row = self.row()
         inherited = self.read(row)
         followed = Phase.POLLING
+        reported_mono = 0.0
         garbage = process_limits.FailureGarbage()
         while True:
             self.write(row, process_counts(poller, jobs), inherited)
+            if time.monotonic() >= reported_mono + SINKS_REPORT_S:
+                reported_mono = time.monotonic()
+                now_ms = time.time_ns() // 1_000_000
+                self.sink_reports.write(row, poller.writers.sink_reports(now_ms))
             phase = self.phase
             if phase is not followed:
                 followed = phase

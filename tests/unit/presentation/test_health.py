@@ -8,8 +8,9 @@ import pytest
 import web_overviews as fleet
 
 from poller.domain.record.overview import Load, Overview, State
+from poller.domain.record.sink_report import SinkReport, SinkState
 from poller.presentation import health, running_workers
-from poller.presentation.health import Tone
+from poller.presentation.health import Level, Tone
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,24 @@ def test_a_lost_worker_is_counted() -> None:
     verdict = health.judge(dataclasses.replace(fleet.HEALTHY, workers=workers))
     assert verdict.tone is Tone.LATE
     assert "1 of 5 workers lost." in verdict.text
+
+
+def test_a_sink_in_trouble_is_named_and_polling_goes_on() -> None:
+    """The verdict is not that of a database that does not answer."""
+    down = SinkReport(
+        "prom", "remote_write", SinkState.DOWN, spooled_polls=64, error="no route.",
+        oldest_ms=fleet.NOW_MS - 200_000,
+    )  # fmt: skip
+    refusing = SinkReport("influx", "influx", SinkState.REFUSING, left_out_reason="too old: up{}")
+    workers = (fleet.worker(1, spool_waiting=64, sinks=(down, refusing)),)
+    verdict = health.judge(dataclasses.replace(fleet.HEALTHY, workers=workers))
+    assert verdict.level is Level.ATTENTION
+    assert (
+        "Sink prom is down: no route; 64 polls wait on disk, the oldest for 3 m 20 s "
+        "(poller sinks prom)." in verdict.text
+    )
+    assert "Sink influx refuses samples: too old: up{} (poller sinks influx)." in verdict.text
+    assert "cannot be written" not in verdict.text
 
 
 def test_unwritten_results_are_counted() -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from poller.presentation.cluster.sinks_json import SinkSummary
 from poller.presentation.event_json import EventItem
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -151,3 +152,4 @@ class OverviewDocument(BaseModel):
     events: list[EventItem]
     totals: dict[str, int] = Field(description="Counters since the board was made.")
     jobs: OverviewJobs
+    sinks: dict[str, SinkSummary] = Field(description="Of the running workers, by name.")

@@ -17,6 +17,7 @@ from poller import errors
 from poller.domain.jobs.job_health import JobState
 from poller.domain.jobs.run_totals import EDGES_S, RunOutcome, RunTotals
 from poller.domain.record.overview import Overview
+from poller.domain.record.sink_report import SinkReport, SinkState
 from poller.metering import instruments, process_metrics
 from poller.observability.exposition import text_format
 from poller.presentation.health import Level
@@ -75,12 +76,33 @@ def test_the_documented_metrics_are_the_exposed_ones() -> None:
         name: (kind, set(re.findall(r"`(\w+)`", labels)))
         for name, kind, labels in ROW.findall(DOCUMENT.read_text())
     }
-    overview = dataclasses.replace(fleet.FAILING, loads=(fleet.load("poll.acme", workers=0),))
+    workers = (fleet.worker(1, sinks=(SinkReport("prom", "remote_write"),)),)
+    loads = (fleet.load("poll.acme", workers=0),)
+    overview = dataclasses.replace(fleet.FAILING, loads=loads, workers=workers)
     jobs = [reading(totals=ran(), last_success_age_s=5.0)]
     of_cluster = exposed(metrics.render(overview, Level.OK, jobs).decode())
     of_processes = exposed(process_metrics_text())
     assert not of_cluster.keys() & of_processes.keys()
     assert of_cluster | of_processes == documented
+
+
+def test_sinks_are_those_of_the_running_workers() -> None:
+    """Every state has a value, and a reason for losses starts at 0, so that a rise is seen."""
+    report = SinkReport(
+        "prom", "remote_write", SinkState.DOWN, polls=7, samples=70, oldest_ms=fleet.NOW_MS - 5_000,
+        spooled_polls=3, spooled_bytes=30, dropped={"full": 2}, left_out=4,
+    )  # fmt: skip
+    running = fleet.worker(1, name="w@h", sinks=(report,))
+    lost = fleet.worker(2, name="x@h", sinks=(report,), seen_ms=1)
+    sample = values(dataclasses.replace(fleet.HEALTHY, workers=(running, lost)))
+    assert sample["poller_sink_state", "prom", "down", "w@h"] == 1
+    assert sample["poller_sink_state", "prom", "ok", "w@h"] == 0
+    assert sample["poller_sink_samples_total", "prom", "w@h"] == 70
+    assert sample["poller_sink_lag_seconds", "prom", "w@h"] == 5
+    assert sample["poller_sink_dropped_polls_total", "full", "prom", "w@h"] == 2
+    assert sample["poller_sink_dropped_polls_total", "refused", "prom", "w@h"] == 0
+    assert sample["poller_sink_left_out_samples_total", "prom", "w@h"] == 4
+    assert ("poller_sink_samples_total", "prom", "x@h") not in sample
 
 
 def process_metrics_text() -> str:

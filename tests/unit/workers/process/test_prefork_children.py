@@ -42,7 +42,7 @@ def test_a_child_follows_the_phase_of_its_worker(monkeypatch: pytest.MonkeyPatch
     poller: Any = SimpleNamespace(
         polls=7,
         in_flight=0,
-        writers=SimpleNamespace(waiting=0, dropped=0),
+        writers=SimpleNamespace(waiting=0, dropped=0, sink_reports=lambda _: []),
         credentials=SimpleNamespace(hits=0, misses=0),
         stop_retrying=lambda: calls.append("stop_retrying"),
         drain=lambda: os._exit(40 + len(calls)),
