@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import SeriesSet
-from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
 
 
@@ -53,13 +52,13 @@ class Standing(NamedTuple):
     """What the board says of a target."""
 
     version: int | None  # of the target; None: it is removed or disabled
-    status: Status
-    is_left_alone: bool = False  # its site is dark, or an operator opened its breaker
+    finished_ms: int = 0  # end of its last poll
+    left_over: int = 0  # the shape of a failing target that could not be ended by who polled it
 
 
-def is_superseded(last: LastSent, status: Status) -> bool:
-    """Whether another worker polled the target since."""
-    return status.finished_ms > last.finished_ms
+def is_superseded(last: LastSent, finished_ms: int) -> bool:
+    """Whether another worker polled the target since: its last poll on the board ended later."""
+    return finished_ms > last.finished_ms
 
 
 def has_same_labels(one: PollTarget, other: PollTarget) -> bool:
@@ -98,7 +97,7 @@ def may_end(now: SentNow, last: LastSent | None, status: Status) -> bool:
 
 def shape_elsewhere(now: SentNow, last: LastSent | None, status: Status) -> int:
     """Return the id of the shape that another worker sent last; 0 if it is not needed."""
-    if last is not None and not is_superseded(last, status):
+    if last is not None and not is_superseded(last, status.finished_ms):
         return 0
     is_same = now.shape is not None and now.shape.id == status.shape
     return 0 if is_same else status.shape
@@ -116,7 +115,7 @@ def after_poll(
     if last is not None and not has_same_labels(last.target, now.target):
         # A moment before the new readings, which a store may have under the same labels.
         ends.append(_end(last, now.at_ms - 1, Reason.RENAMED))
-    elif last is not None and not is_superseded(last, status):
+    elif last is not None and not is_superseded(last, status.finished_ms):
         before = last.shape
 
     ended = missing(before, now.shape) if before is not None else None
@@ -126,29 +125,27 @@ def after_poll(
     return ends
 
 
-def is_kept(last: LastSent, standing: Standing) -> bool:
-    """Whether the target waits for its next poll, and nothing has become of its readings yet."""
-    is_on_board = standing.version is not None
-    return is_on_board and not standing.is_left_alone and not is_superseded(last, standing.status)
+def is_waiting(last: LastSent, standing: Standing) -> bool:
+    """Whether the target is on the board and was not polled since."""
+    return standing.version is not None and not is_superseded(last, standing.finished_ms)
 
 
 def overdue_end(
     last: LastSent, standing: Standing, now_ms: int, *, is_renamed: bool
 ) -> SeriesEnd | None:
-    """Return the series that end for an overdue target that is not kept; None if another worker
-    sends them now.
+    """Return the series that end for an overdue target; None if another worker sends them now.
 
+    A target that waits is left alone: its site is dark, or an operator opened its breaker.
     A worker that does not know the series it has to end leaves their shape in the status of the
     failing target: then the worker that sent them ends them.
     """
-    status = standing.status
-    if standing.version is None or not is_superseded(last, status):
+    if standing.version is None or not is_superseded(last, standing.finished_ms):
         return _end(last, now_ms, Reason.GONE)
     if is_renamed:
         # Not now: a store may have newer readings of another worker under the same labels.
         return _end(last, last.at_ms + 1, Reason.RENAMED)
-    if status.state is State.FAILING and status.shape == last.shape.id:
-        return _end(last, status.finished_ms, Reason.FAILED)
+    if standing.left_over == last.shape.id:
+        return _end(last, standing.finished_ms, Reason.FAILED)
     return None
 
 

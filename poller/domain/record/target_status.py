@@ -144,6 +144,17 @@ def unpack(text: str) -> Status:
         return Status()
 
 
+def finished_ms(text: str) -> int:
+    """Return the end of the last poll in a stored text, without parsing the rest; 0: never."""
+    parts = text.split(",", 3)
+    return int(parts[2]) if len(parts) > 3 and parts[2].isdecimal() else 0
+
+
+def is_failing(text: str) -> bool:
+    """Whether the target of a stored text fails, without parsing the rest."""
+    return text[:1] == LETTERS[State.FAILING]
+
+
 def _unpack_extras(extras: dict[str, Any], mark: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "parked_ms": int(extras.get("p", 0)),

@@ -95,25 +95,32 @@ class BoardReader:
         pipe.hget(self.keys.board, "version")
         pipe.hmget(self.keys.spec, members)
         pipe.hmget(self.keys.status, members)
-        pipe.hmget(self.keys.opened, members)
-        pipe.zmscore(self.keys.held, members)
         with store_errors(self.redis):
-            (seconds, micros), version, specs, statuses, openings, held = pipe.execute()
+            (seconds, micros), version, specs, statuses = pipe.execute()
 
         if version is None:
             return None
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
         by_target = {}
-        records = zip(ids, specs, statuses, openings, held, strict=True)
-        for target_id, spec, status, opening, site in records:
-            parsed = record_formats.parse_spec(spec)
-            is_opened = record_formats.parse_opening(opening, now_ms) is not None
-            by_target[target_id] = Standing(
-                version=parsed.version if parsed else None,
-                status=target_status.unpack(status or ""),
-                is_left_alone=is_opened or site is not None,
-            )
-        return Standings(now_ms, by_target)
+        for target_id, spec, status in zip(ids, specs, statuses, strict=True):
+            by_target[target_id] = _standing(spec, status or "")
+        return Standings(int(seconds) * 1000 + int(micros) // 1000, by_target)
+
+    def left_alone(self, ids: Sequence[int], now_ms: int) -> set[int]:
+        """Targets whose site is dark, or whose breaker an operator keeps open."""
+        if not ids:
+            return set()
+        members = [str(target_id) for target_id in ids]
+        pipe = self.redis.pipeline(transaction=True)
+        pipe.hmget(self.keys.opened, members)
+        pipe.zmscore(self.keys.held, members)
+        with store_errors(self.redis):
+            openings, held = pipe.execute()
+
+        found = set()
+        for target_id, opening, site in zip(ids, openings, held, strict=True):
+            if site is not None or record_formats.parse_opening(opening, now_ms):
+                found.add(target_id)
+        return found
 
     def sizes(self) -> Sizes:
         """Numbers of targets, counted in one transaction."""
@@ -219,6 +226,15 @@ class BoardReader:
         if text and text.isdigit():
             return int(text)
         return None
+
+
+def _standing(spec: str | None, status: str) -> Standing:
+    """Parse the records as far as needed: most targets were just polled by another worker."""
+    return Standing(
+        version=record_formats.version(spec),
+        finished_ms=target_status.finished_ms(status),
+        left_over=target_status.unpack(status).shape if target_status.is_failing(status) else 0,
+    )
 
 
 def _whole(score: float) -> int:

@@ -77,6 +77,12 @@ def version_and_queue(spec: str) -> tuple[int, str]:
     return int(version), queue
 
 
+def version(spec: str | None) -> int | None:
+    """The version in a `spec` record; None if the record is missing or damaged."""
+    head, bar, _ = (spec or "").partition("|")
+    return int(head) if bar and head.isdecimal() else None
+
+
 def interval_ms(spec: str | None) -> int:
     """The interval in a `spec` record; 0 if the record is missing or damaged."""
     parsed = parse_spec(spec)

@@ -2,7 +2,7 @@
 polled elsewhere.
 
 Every few seconds the board is asked about the targets that this worker polled last and that are
-overdue; most of them were polled by another worker since, and are forgotten.
+overdue. Most of them were polled by another worker since, and are forgotten.
 """
 
 from __future__ import annotations
@@ -80,10 +80,14 @@ class OverdueSweep:
         standings = self._board.standings(list(overdue))
         if standings is None or self._stopping.is_set():
             return
-        settled = {
-            target_id: last
+        waiting = {
+            target_id
             for target_id, last in overdue.items()
-            if not series_ends.is_kept(last, standings.by_target[target_id])
+            if series_ends.is_waiting(last, standings.by_target[target_id])
+        }
+        waiting -= self._board.left_alone(list(waiting), standings.now_ms)
+        settled = {
+            target_id: last for target_id, last in overdue.items() if target_id not in waiting
         }
         renamed = self._renamed(settled, standings)
         ends: dict[int, SeriesEnd] = {}

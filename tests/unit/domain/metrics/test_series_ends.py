@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,6 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics import series_ends
 from poller.domain.metrics.reading import Kind, Series, SeriesSet
 from poller.domain.metrics.series_ends import LastSent, Reason, SentNow, SeriesEnd, Standing
-from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
 
 TARGET = PollTarget(1, 1, "fast", 1, "sw1", "192.0.2.1", "ams", "snmp", 60_000, 5_000)
@@ -33,9 +31,9 @@ def last(sent: SeriesSet = BOTH, target: PollTarget = TARGET) -> LastSent:
     return LastSent(target, sent, at_ms=1_000, finished_ms=1_010)
 
 
-def status(finished_ms: int = 1_010, sent: SeriesSet | None = BOTH, **more: State) -> Status:
+def status(finished_ms: int = 1_010, sent: SeriesSet | None = BOTH) -> Status:
     shape_id = sent.id if sent else 0
-    return Status(finished_ms=finished_ms, shape=shape_id, **more)
+    return Status(finished_ms=finished_ms, shape=shape_id)
 
 
 def ends(
@@ -133,52 +131,43 @@ NOW_MS = 100_000
 
 
 def overdue(standing: Standing, *, is_renamed: bool = False) -> SeriesEnd | None:
-    assert not series_ends.is_kept(last(), standing)
     return series_ends.overdue_end(last(), standing, NOW_MS, is_renamed=is_renamed)
 
 
-@pytest.mark.parametrize(
-    "standing",
-    [
-        Standing(None, Status()),  # removed or disabled
-        Standing(1, status(), is_left_alone=True),
-    ],
-)
-def test_an_overdue_target_that_is_polled_no_more_ends(standing: Standing) -> None:
-    """Its series end now."""
-    assert overdue(standing) == SeriesEnd(TARGET, BOTH, NOW_MS, Reason.GONE)
+def test_an_overdue_target_that_is_polled_no_more_ends() -> None:
+    """Its series end now: it is removed or disabled, or waits and is left alone."""
+    for standing in (Standing(None), Standing(1, 1_010), Standing(1)):
+        assert overdue(standing) == SeriesEnd(TARGET, BOTH, NOW_MS, Reason.GONE)
 
 
-def test_an_overdue_target_that_waits_is_kept() -> None:
-    """It may be late, or wait on a new board."""
-    assert series_ends.is_kept(last(), Standing(1, status()))
-    assert series_ends.is_kept(last(), Standing(2, status()))
-    assert series_ends.is_kept(last(), Standing(1, Status()))
+def test_an_overdue_target_may_only_wait() -> None:
+    """It is late, or waits on a new board."""
+    for waiting in (Standing(1, 1_010), Standing(2, 1_010), Standing(1)):
+        assert series_ends.is_waiting(last(), waiting)
+    for other in (Standing(None), Standing(1, 1_011)):
+        assert not series_ends.is_waiting(last(), other)
 
 
 def test_a_target_that_another_worker_polls_is_left_to_it() -> None:
-    """Also when it fails there, or has another shape: that worker ends its series."""
-    polled = status(finished_ms=90_000, state=State.OK)
-    ended = status(finished_ms=90_000, sent=None, state=State.FAILING)
-    changed = status(finished_ms=90_000, sent=RX, state=State.OK)
-    for each in (polled, ended, changed):
-        assert overdue(Standing(1, each)) is None
+    """That worker ends its series, also those of a shape that it could not end yet."""
+    assert overdue(Standing(1, 90_000)) is None
+    assert overdue(Standing(1, 90_000, left_over=RX.id)) is None
 
 
 def test_series_that_another_worker_could_not_end_are_ended_by_their_sender() -> None:
     """They end with the poll that failed, not now: the target may be well again."""
-    left_over = status(finished_ms=90_000, state=State.FAILING)
-    assert overdue(Standing(1, left_over)) == SeriesEnd(TARGET, BOTH, 90_000, Reason.FAILED)
+    left_over = Standing(1, 90_000, left_over=BOTH.id)
+    assert overdue(left_over) == SeriesEnd(TARGET, BOTH, 90_000, Reason.FAILED)
 
 
 def test_a_renamed_target_that_another_worker_polls_ends_after_its_last_readings() -> None:
     """A store may have newer readings under the same labels, which must not end."""
-    polled = Standing(2, status(finished_ms=90_000, state=State.OK))
+    polled = Standing(2, 90_000)
     assert overdue(polled, is_renamed=True) == SeriesEnd(TARGET, BOTH, 1_001, Reason.RENAMED)
 
 
 def test_an_end_is_later_than_the_last_readings() -> None:
     """The clock of Redis may have been set back."""
-    end = series_ends.overdue_end(last(), Standing(None, Status()), 5, is_renamed=False)
+    end = series_ends.overdue_end(last(), Standing(None), 5, is_renamed=False)
     assert end is not None
     assert end.at_ms == 1_001

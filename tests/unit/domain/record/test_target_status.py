@@ -65,6 +65,17 @@ def test_a_poll_without_a_shape_forgets_the_last_one() -> None:
     assert target_status.record(before, Outcome(Result.OK), 1000, 1100, 0, 8).shape == 8
 
 
+def test_a_glance_shows_the_end_of_the_last_poll_and_whether_the_target_fails() -> None:
+    """A text that is none is a target that was never polled."""
+    for status in (Status(State.OK, 1, 2, 3, 4, 5, 6), Status(State.FAILING, 1, 2, 3, 4, 5, 6)):
+        text = status.pack()
+        assert target_status.finished_ms(text) == 3
+        assert target_status.is_failing(text) == (status.state is State.FAILING)
+    for other in ("", "u", "o[1,2", "o[1,2,x,4,5,6]", "o[1,2,-3,4,5,6]"):
+        assert target_status.finished_ms(other) == 0
+        assert not target_status.is_failing(other)
+
+
 def test_the_mark_has_state_breaker_and_dead_letter() -> None:
     """The board counts by the letters before the first bracket, one mark per combination."""
     kinds = [
