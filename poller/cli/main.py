@@ -72,6 +72,7 @@ _BRANCHES = (
     ("Inventory", "target", "app", "What is polled on a device, and how often."),
     ("Inventory", "credential", "app", "Store the secrets that devices ask for."),
     ("Inventory", "site", "app", "Where devices are, and which workers may poll them."),
+    ("Inventory", "migrate", "app", "Move over from snmp_exporter."),
     ("Inspection", "status", "command", "Is polling on time, and what failed?"),
     ("Inspection", "why", "command", "Why a target is polled, late, failing or left alone."),
     ("Inspection", "workers", "command", "List workers, their load, and those that were lost."),
