@@ -58,7 +58,8 @@ _SYNONYMS = {
     "serve": ("up",),
 }
 
-#: (panel, command, attribute of its module, line in the help)
+#: (panel, command, attribute of its module, line in the help). The module has the command's name,
+#: unless it is named before the attribute.
 _BRANCHES = (
     ("Running", "up", "command", "Run everything on this machine."),
     ("Running", "worker", "command", "Run workers, one per core."),
@@ -72,7 +73,7 @@ _BRANCHES = (
     ("Inventory", "target", "app", "What is polled on a device, and how often."),
     ("Inventory", "credential", "app", "Store the secrets that devices ask for."),
     ("Inventory", "site", "app", "Where devices are, and which workers may poll them."),
-    ("Inventory", "migrate", "app", "Move over from snmp_exporter."),
+    ("Inventory", "migrate", "moving_over:app", "Move over from snmp_exporter."),
     ("Inspection", "status", "command", "Is polling on time, and what failed?"),
     ("Inspection", "why", "command", "Why a target is polled, late, failing or left alone."),
     ("Inspection", "workers", "command", "List workers, their load, and those that were lost."),
@@ -103,7 +104,8 @@ _BRANCHES = (
 def _branches() -> Iterator[Branch]:
     """The commands of the table, in the order of the help."""
     for panel, name, attribute, text in _BRANCHES:
-        yield Branch(name, f"poller.cli.commands.{name}:{attribute}", text, panel)
+        place = attribute if ":" in attribute else f"{name}:{attribute}"
+        yield Branch(name, f"poller.cli.commands.{place}", text, panel)
 
 
 class Root(LazyGroup):
