@@ -109,6 +109,9 @@ def test_a_breaker_is_reset_and_opened(world: World, api: api_clients.TestClient
     assert api.get(f"{API}/breakers/{key}").json()["by"] == "hand (ci)"
     events = world.events(Kind.BREAKER_CLOSED, Kind.BREAKER_OPENED)
     assert [event.data["who"] for event in events] == ["ci", "ci"]
+    device = devices.show(world.services.engine, "d1")
+    assert [event.device_id for event in events] == [device.id, device.id]
+    assert events[1].data["address"] == device.address
     rows = audited(world.services)
     assert [facts(row) for row in rows] == [
         ("ci", "breaker.reset", "d1/snmp", 1),

@@ -141,9 +141,13 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     assert (answers[0].result, answers[0].postponed) == (Result.OK, True)
     assert world.seen().opened_by_hand == 0
     events = world.events(Kind.BREAKER_OPENED)
-    assert [(event.device, event.data["who"], event.data["by"]) for event in events] == [
-        ("d1", command_actor.operator_name(), "hand")
-    ]
+    [event] = events
+    assert (event.device, event.data["who"], event.data["by"]) == (
+        "d1",
+        command_actor.operator_name(),
+        "hand",
+    )
+    assert (event.device_id, event.data["address"]) == (1, "192.0.2.1")
 
 
 def test_an_opening_by_hand_survives_a_poll_in_flight(world: World, cli: Cli) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from poller.bootstrap import Services
     from poller.service.operations.breaker_actions import OpenBreakers
     from poller.service.operations.target_choice import Choice
-    from poller.state.board.breakers import BoardTarget
+    from poller.state.board.breakers import OpenBreaker
 
 app = typer.Typer(
     no_args_is_help=True, help="Targets that are not polled: they keep failing, or by hand."
@@ -61,7 +61,7 @@ def list_(limit: Limit = 50, as_json: Json = False) -> None:
     from poller.service.operations import breaker_actions
     from poller.service.operations.breaker_actions import BreakersQuery
 
-    def watch(scan: Iterable[BoardTarget], expected: int) -> Iterable[BoardTarget]:
+    def watch(scan: Iterable[OpenBreaker], expected: int) -> Iterable[OpenBreaker]:
         return progress.track(scan, expected, "reading breakers")
 
     services = bootstrap.services()

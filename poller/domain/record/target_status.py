@@ -8,6 +8,7 @@ of a dead letter. The board counts by the mark and judges devices by it, without
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 from poller.domain.failures import circuit_breaker, error_codes
@@ -36,6 +37,8 @@ REASONS = {
 }
 _REASON_LETTERS = {reason: letter for letter, reason in REASONS.items()}
 _RESULT_STATES = {Result.OK: State.OK, Result.PARTIAL: State.DEGRADED}
+#: The breaker as `pack` writes it.
+_BREAKER = re.compile(r'"b":\[\d+,(\d+),\d+\]')
 #: Values of a status with extras.
 _WITH_EXTRAS = 9
 #: One encoder for all: `json.dumps` would make one at every call.
@@ -120,6 +123,17 @@ _NO_EXTRAS = Status()[9:-1]
 def is_steady(before: Status, after: Status) -> bool:
     """Whether the target was ok and is ok, so that the counts of the board stay the same."""
     return before.mark == after.mark == LETTERS[State.OK]
+
+
+def open_since_ms(text: str) -> int | None:
+    """When the breaker in a stored text opened, without unpacking it; None if it is closed.
+
+    A quote inside a message is escaped, so only the breaker itself has this form. 0: unknown.
+    """
+    if OPEN not in text.partition("[")[0]:
+        return None
+    found = _BREAKER.search(text)
+    return int(found[1]) if found else 0
 
 
 def unpack(text: str) -> Status:

@@ -20,7 +20,7 @@ from poller.service import action_audit
 from poller.service.operations import shown_breakers, target_choice
 from poller.service.operations.shown_breakers import ShownBreaker
 from poller.service.operations.target_choice import Choice, Chosen
-from poller.state.board.breakers import BoardTarget, Breakers
+from poller.state.board.breakers import BoardTarget, Breakers, OpenBreaker
 from poller.state.board.record_formats import Opening
 from poller.state.cluster import overview_reader
 
@@ -33,7 +33,7 @@ LONGEST_S = 30 * 86_400
 _RESET = ("due", "inflight", "held")
 
 #: Follows a scan of open breakers, of which about as many are expected.
-Watch = Callable[[Iterable[BoardTarget], int], Iterable[BoardTarget]]
+Watch = Callable[[Iterable[OpenBreaker], int], Iterable[OpenBreaker]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Opened:
     note: str = ""
 
 
-def _unwatched(scan: Iterable[BoardTarget], expected: int) -> Iterable[BoardTarget]:
+def _unwatched(scan: Iterable[OpenBreaker], expected: int) -> Iterable[OpenBreaker]:
     return scan
 
 
@@ -94,31 +94,36 @@ def listing(
     view = overview_reader.read(services.redis, services.keys)
     expected = view.breakers_open + view.opened_by_hand
 
-    found: dict[int, BoardTarget] = {}
+    found: dict[int, OpenBreaker] = {}
     for each in watch(breakers.list_open(view.as_of_ms), expected):
-        if visible is None or each.id in visible:
-            found[each.id] = each
+        if visible is None or each.target_id in visible:
+            found[each.target_id] = each
     if actor.site is not None and visible is None:
         here = filter_conditions.ids_in_site(services.engine, list(found), actor.site)
         found = {key: each for key, each in found.items() if key in here}
 
-    rest = [each for each in found.values() if query.after is None or _key(each) > query.after]
-    page = heapq.nsmallest(query.limit, rest, key=_key)
-    states = breakers.show([each.id for each in page], view.as_of_ms)
+    rest = [each for each in found.values() if query.after is None or each[:2] > query.after]
+    page = heapq.nsmallest(query.limit, rest)
+    items = _page_items(services, [each.target_id for each in page], view.as_of_ms)
+    return OpenBreakers(
+        items=items,
+        total=len(found),
+        by_hand=sum(each.by_hand for each in found.values()),
+        next_key=page[-1][:2] if len(rest) > len(page) else None,
+    )
+
+
+def _page_items(services: Services, ids: Sequence[int], now_ms: int) -> list[ShownBreaker]:
+    """The breakers of a page with their names; targets that were removed meanwhile are left out."""
+    states = Breakers(services.board).show(ids, now_ms)
     rows = filter_conditions.targets_by_id(services.engine, list(states))
     names = {row.id: row for row in rows}
     items = []
     for each in states.values():
         if each.id in names:
             row = names[each.id]
-            items.append(shown_breakers.shown(each, row.device, row.name, view.as_of_ms))
-
-    return OpenBreakers(
-        items=items,
-        total=len(found),
-        by_hand=sum(each.opening is not None for each in found.values()),
-        next_key=_key(page[-1]) if len(rest) > len(page) else None,
-    )
+            items.append(shown_breakers.shown(each, row.device, row.name, now_ms))
+    return items
 
 
 def show(services: Services, chosen: Choice) -> list[ShownBreaker]:
@@ -202,10 +207,6 @@ def open_by_hand(
     )
 
 
-def _key(seen: BoardTarget) -> tuple[int, int]:
-    return seen.since_ms, seen.id
-
-
 def _opened_event(target: Chosen, opening: Opening) -> Event:
     until = formatting.instant(opening.until_ms)
     return Event(
@@ -215,7 +216,13 @@ def _opened_event(target: Chosen, opening: Opening) -> Event:
         device=target.device,
         target=target.name,
         target_id=target.id,
-        data={"who": opening.who, "by": "hand", "until_ms": opening.until_ms},
+        device_id=target.device_id,
+        data={
+            "who": opening.who,
+            "by": "hand",
+            "until_ms": opening.until_ms,
+            "address": target.address,
+        },
     )
 
 
@@ -228,5 +235,6 @@ def _closed_event(before: BoardTarget, target: Chosen, now_ms: int, who: str) ->
         device=target.device,
         target=target.name,
         target_id=target.id,
+        device_id=target.device_id,
         data={"who": who, "by": "hand", "failures": before.status.failures},
     )

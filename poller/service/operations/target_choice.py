@@ -31,6 +31,8 @@ class Chosen(NamedTuple):
     name: str
     collector: str
     enabled: bool  # the target and its device
+    device_id: int
+    address: str
 
     @property
     def full_name(self) -> str:
@@ -45,13 +47,14 @@ def named(services: Services, actor: Actor, pairs: Sequence[Named]) -> dict[int,
 
     Raises NotFound for an unknown name, a device without targets, and a device of another site.
     """
-    found: dict[int, Chosen] = {}
+    ids: dict[int, None] = {}
     for device, name in pairs:
         if actor.site is not None:
             site_limit.visible_device(services, actor, device)
         for target in of_device(services.engine, device, name):
-            found[target.id] = of_row(target)
-    return found
+            ids[target.id] = None
+    rows = {row.id: row for row in filter_conditions.targets_by_id(services.engine, list(ids))}
+    return {target_id: of_row(rows[target_id]) for target_id in ids if target_id in rows}
 
 
 def of_device(engine: Engine, device: str, name: str | None) -> list[Target]:
@@ -119,6 +122,14 @@ def refuse_absent(chosen: Choice, present: Iterable[int]) -> None:
         )
 
 
-def of_row(row: Target | SelectedTarget) -> Chosen:
+def of_row(row: SelectedTarget) -> Chosen:
     """Return a row of the inventory as a chosen target."""
-    return Chosen(row.id, row.device, row.name, row.collector, row.enabled)
+    return Chosen(
+        id=row.id,
+        device=row.device,
+        name=row.name,
+        collector=row.collector,
+        enabled=row.enabled,
+        device_id=row.device_id,
+        address=row.address,
+    )

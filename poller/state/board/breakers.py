@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from poller.domain.batched import batched
 from poller.domain.failures import circuit_breaker
@@ -69,6 +69,14 @@ class BoardTarget:
         return not self.is_open and not self.status.failures
 
 
+class OpenBreaker(NamedTuple):
+    """An open breaker. The order of these values is that of the list: the longest open first."""
+
+    since_ms: int
+    target_id: int
+    by_hand: bool
+
+
 class Breakers:
     """The breakers of the board. Every method raises StoreError."""
 
@@ -78,24 +86,18 @@ class Breakers:
         self._keys = board.keys
         self._scripts = board.scripts
 
-    def list_open(self, now_ms: int) -> Iterator[BoardTarget]:
-        """Every target with an open breaker, without its place, in no order.
+    def list_open(self, now_ms: int) -> Iterator[OpenBreaker]:
+        """Every open breaker, in no order. Only what a page is chosen by is read of each status.
 
         A target may come twice while the fleet grows.
         """
         openings = self.openings(now_ms)
         for statuses in self._candidates(openings):
-            texts = {}
             for target_id, text in statuses.items():
-                mark = text.partition("[")[0]
-                if target_id in openings or target_status.OPEN in mark:
-                    texts[target_id] = text
-
-            for target_id, spec in self._specs(list(texts)).items():
-                text = texts[target_id]
-                status = target_status.unpack(text)
                 opening = openings.get(target_id)
-                yield BoardTarget(target_id, spec.interval_ms, status, text, opening)
+                since_ms = opening.since_ms if opening else target_status.open_since_ms(text)
+                if since_ms is not None:
+                    yield OpenBreaker(since_ms, target_id, opening is not None)
 
     def _candidates(self, openings: Mapping[int, Opening]) -> Iterator[dict[int, str]]:
         """The statuses of targets that may have an open breaker: those that are not ok, and those

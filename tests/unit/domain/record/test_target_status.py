@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from poller.domain.failures.circuit_breaker import Breaker
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller.domain.failures.circuit_breaker import CLOSED, Breaker
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.record import target_status
@@ -163,3 +167,20 @@ def test_a_partial_poll_is_degraded_but_good() -> None:
         1100,
         "timeout",
     )
+
+
+@given(st.text(), st.integers(0, 3), st.integers(0, 2**45), st.booleans())
+def test_the_opening_of_a_breaker_is_read_without_unpacking(
+    message: str, trips: int, since_ms: int, is_parked: bool
+) -> None:
+    """Whatever a device says in its message."""
+    parked: dict[str, Any] = {"parked_ms": 7, "reason": Reason.AUTH_FAILED} if is_parked else {}
+    for text in (message, f'"b":[1,2,3]{message}'):
+        status = Status(
+            State.FAILING,
+            code="timeout",
+            message=text,
+            breaker=Breaker(trips, since_ms, 9) if trips else CLOSED,
+            **parked,
+        )
+        assert target_status.open_since_ms(status.pack()) == (since_ms if trips else None)
