@@ -53,8 +53,8 @@ def refuse(collector: Collector, options: Mapping[str, Any]) -> None:
             kinds = " or ".join(model.kind for model in collector.credentials)
             raise errors.InvalidInput(
                 f"options.{name}: the URL holds a password or a token, which readers would see",
-                hint=f"leave it out and use a credential ({kinds}); `poller collectors "
-                f"{collector.name}` lists the options for a login",
+                hint=f"leave it out and use a credential ({kinds}); "
+                f"`poller collectors list {collector.name}` has the options for a login",
             )
 
 
