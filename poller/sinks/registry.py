@@ -88,11 +88,8 @@ def load(
 
     Raises InvalidSetting: a worker without its sink loses data.
     """
-    installed, unreadable = plugins.points(GROUP) if points is None else (list(points), [])
     unique_names = list(dict.fromkeys(names))
-    kinds = {sink_options.kind_of(name, tables) for name in unique_names}
-    loaded = survey([point for point in installed if point.name in kinds])
-    shelf = _Shelf(loaded, sorted({point.name for point in installed}), unreadable)
+    shelf = _shelf(unique_names, tables, points)
     made: list[MadeSink] = []
     for name in unique_names:
         try:
@@ -101,6 +98,15 @@ def load(
             close_all(made)
             raise
     return made
+
+
+def check(names: Iterable[str], tables: Tables) -> None:
+    """Check kind and options of the named sinks without making them. Raises InvalidSetting."""
+    unique_names = list(dict.fromkeys(names))
+    shelf = _shelf(unique_names, tables)
+    for name in unique_names:
+        sink_class = shelf.take(name, sink_options.kind_of(name, tables))
+        sink_options.checked(name, sink_class, sink_options.written_options(name, tables))
 
 
 def close_all(sinks: Iterable[MadeSink]) -> None:
@@ -127,6 +133,16 @@ class _Shelf(NamedTuple):
         if broken is None:
             raise _unknown(name, kind, self.installed, self.unreadable)
         raise _unusable(broken)
+
+
+def _shelf(
+    names: Iterable[str], tables: Tables, points: Iterable[EntryPoint] | None = None
+) -> _Shelf:
+    """Import the sinks that the names need, and no others."""
+    installed, unreadable = plugins.points(GROUP) if points is None else (list(points), [])
+    kinds = {sink_options.kind_of(name, tables) for name in names}
+    loaded = survey([point for point in installed if point.name in kinds])
+    return _Shelf(loaded, sorted({point.name for point in installed}), unreadable)
 
 
 def _make(name: str, tables: Tables, shelf: _Shelf, stores: Stores) -> MadeSink:

@@ -12,7 +12,7 @@ from poller import bootstrap, errors
 from poller.cli.arguments import completion
 from poller.cli.command_tree import Listing
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, Item, age_column, column, origin_column
+from poller.cli.output.columns import Column, Fit, Item, column, origin_column
 from poller.cli.output.render import Json
 from poller.presentation import formatting
 from poller.presentation.cluster import sinks_json
@@ -45,6 +45,10 @@ def _samples(item: Item) -> str:
     return formatting.rate(item["samples_per_second"]) if item["workers"] else ""
 
 
+def _lag(item: Item) -> str:
+    return formatting.age(round(item["lag_seconds"]) * 1000) if item["workers"] else ""
+
+
 def _spooled(item: Item) -> str:
     """`1,024 (3.1 MiB)`: polls on disk."""
     if not item["spooled_polls"]:
@@ -72,17 +76,13 @@ def _last_error(item: Item) -> str:
     return f"{at} {error['text']}{hint}".strip()
 
 
-def _options(item: Item) -> str:
-    return " ".join(item["options"])
-
-
 _COLUMNS = (
     column("SINK", "name", fit=Fit.WHOLE),
     column("KIND", "kind", fit=Fit.WHOLE, spare=2),
     Column("STATE", _state, fit=Fit.WHOLE, style=_style),
     Column("POLLS", _polls, right=True, fit=Fit.WHOLE, spare=1),
     Column("SAMPLES", _samples, right=True, fit=Fit.WHOLE),
-    age_column("LAG", "lag_seconds"),
+    Column("LAG", _lag, right=True, fit=Fit.WHOLE),
     Column("SPOOLED", _spooled, right=True, fit=Fit.WHOLE),
     Column("DROPPED", _dropped, right=True, fit=Fit.WHOLE),
     Column("LAST ERROR", _last_error, fit=Fit.REST),
@@ -90,11 +90,10 @@ _COLUMNS = (
 _INSTALLED = (
     column("INSTALLED", "name", fit=Fit.WHOLE),
     origin_column(),
-    column("API", "api_version", right=True, spare=1),
+    column("API", "api_version", right=True),
     column("USED", "used"),
-    column("STATE", "state", fit=Fit.WHOLE, spare=2),
-    Column("OPTIONS", _options, fit=Fit.REST),
-    column("NOTE", "deprecated", fit=Fit.WRAP, spare=3),
+    column("STATE", "state", fit=Fit.WHOLE),
+    column("NOTE", "deprecated", fit=Fit.WRAP),
 )
 _BROKEN = (
     column("BROKEN", "name", fit=Fit.WHOLE),

@@ -17,9 +17,11 @@ import typer
 from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.cli.actions import demo_fleet
+from poller.cli.arguments import completion
 from poller.cli.commands import flower
 from poller.cli.output.log_lines import POLLER, LogLines
 from poller.cli.up import (
+    chosen_sinks,
     embedded_server,
     event_feed,
     home_lock,
@@ -38,6 +40,7 @@ from poller.security import network_exposure, vault_keys
 from poller.service.access import login_demand
 from poller.service.operations import board_actions
 from poller.settings import Settings, load, origins, setting_sources
+from poller.sinks import registry
 from poller.state.cluster import worker_registry
 from poller.state.redis_client import store_errors
 
@@ -62,6 +65,16 @@ def command(
     devices: Annotated[
         int, typer.Option(min=1, max=100_000, help="Size of the simulated fleet.")
     ] = DEMO_DEVICES,
+    sinks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sink",
+            metavar="NAME",
+            help="One more sink for readings, by name or as KIND=ADDRESS, such as "
+            "remote_write=http://127.0.0.1:9090/api/v1/write. Repeatable.",
+            autocompletion=completion.sinks,
+        ),
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option("--for", min=1, help="Stop after this many seconds of polling.")
     ] = None,
@@ -71,6 +84,9 @@ def command(
 ) -> None:
     """Run server, migrations, scheduler, workers, page and Flower. Ctrl-C stops them all."""
     settings = load()
+    if sinks:
+        os.environ.update(chosen_sinks.variables(sinks, settings))
+        settings = load()
     workers = workers or os.cpu_count() or 1
     demo_size = devices if with_demo else 0
 
@@ -121,6 +137,7 @@ class LocalCluster:
         """Start the server, upgrade the database, and publish where both are."""
         settings = self.settings
         flower.check(settings)
+        registry.check(settings.sinks, settings.sink)
         self._choose_ports()
 
         redis_url = settings.broker_url
@@ -154,6 +171,8 @@ class LocalCluster:
             "redis_url": redis_url,
             "web_url": self._page_address(),
             "flower_url": flower_url,
+            "sinks": list(settings.sinks),
+            "sink": settings.sink,
         }
         home_lock.publish(settings.home, published)
         return services

@@ -56,6 +56,8 @@ _CALLS: Sequence[tuple[str, str]] = (
     ),
     (rf"collectors release {_NAME}", rf"POST {_V1}/collectors/\g<name>/release"),
     ("collectors(?!, on the host)", f"GET {_V1}/collectors"),
+    (rf"sinks test {_NAME}", rf"POST {_V1}/sinks/\g<name>/test"),
+    ("sinks", f"GET {_V1}/sinks"),
     (
         rf"jobs run {_NAME} --plan {_VALUE}",
         rf'POST {_V1}/jobs/\g<name>/run {{"plan": "\g<value>"}}',
