@@ -25,8 +25,8 @@ ENTRY_POINT = "[poller.collectors]\nrecorder = tests.acceptance.recorder:Recorde
 
 
 class Recorder:
-    """Takes `seconds` for a poll and writes `word` in its line, which makes an edit of the options
-    visible.
+    """Takes `seconds` for a poll, writes `word` in its line and has a series with it, which makes
+    an edit of the options visible.
     """
 
     name: ClassVar[str] = "recorder"
@@ -48,6 +48,8 @@ class Recorder:
             if poll.options.seconds:
                 await asyncio.sleep(poll.options.seconds)
             yield api.Reading("polled", 1.0, {}, api.Kind.GAUGE)
+            if poll.options.word:
+                yield api.Reading("worded", 1.0, {"word": poll.options.word}, api.Kind.GAUGE)
         finally:
             self._record("-", poll)
 
