@@ -13,7 +13,8 @@ import pytest
 from poller import bootstrap, errors
 from poller.cli import main
 from poller.service import action_audit
-from poller.sinks import registry, stream
+from poller.sinks import registry
+from poller.sinks.bus import stream
 
 
 @pytest.fixture(autouse=True)
