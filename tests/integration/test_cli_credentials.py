@@ -160,7 +160,7 @@ def test_a_lost_key_says_which_one_is_needed(cli: Cli, home: Path) -> None:
 def test_a_short_secret_is_noted(cli: Cli) -> None:
     """It is stored all the same: a device may allow no longer one."""
     done = ok(cli("credential", "add", "a", "--kind", "community", stdin="public7"))
-    assert "warning: a secret has fewer than 8 characters" in done.err
+    assert "warning: this secret has fewer than 8 characters" in done.err
     done = ok(cli("credential", "rotate", "a", stdin="public78"))
     assert "warning" not in done.err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.tables import credentials, devices, sites, targets
 from poller.domain.scheduling.interval import Policy
+from poller.domain.why import required_tags
 from poller.domain.why.target_facts import InventoryRow
 
 #: Other devices of a site that are looked at. More are not needed to tell whether a site is up.
@@ -70,9 +72,8 @@ def _row(row: Any) -> InventoryRow:
     own_credential = row.target_credential or ""
     credential_of = "target" if own_credential else "device"
     credential = own_credential or row.device_credential or ""
-    queue = inventory_feed.routed_queue(
-        row.collector, row.site_requires, row.device_requires, row.target_requires
-    )
+    levels = (row.site_requires, row.device_requires, row.target_requires)
+    queue = inventory_feed.routed_queue(row.collector, *levels)
     return InventoryRow(
         target_id=row.id,
         device_id=row.device_id,
@@ -94,6 +95,7 @@ def _row(row: Any) -> InventoryRow:
         credential_of=credential_of if credential else "",
         options=dict(row.options),
         tags=tuple(row.tags),
+        required=required_tags.of_levels(*(json.loads(text or "{}") for text in levels)),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from poller.domain.failures.quarantine import Trust
 from poller.domain.scheduling import unroutable as missing
-from poller.domain.why import phrases
+from poller.domain.why import phrases, required_tags
 from poller.domain.why.phrases import counted, span
 from poller.domain.why.target_facts import TargetFacts
 
@@ -70,7 +70,7 @@ def no_worker(facts: TargetFacts) -> list[str]:
 
 def unroutable(facts: TargetFacts) -> list[str]:
     reason = missing.reason(facts.queue_name, facts.cluster.living)
-    return [f"Not polled: no worker may take it, {reason}"]
+    return [f"Not polled: no worker may take it, {reason}", required_tags.origin(facts)]
 
 
 def workers_blocked(facts: TargetFacts) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from poller.domain.failures import error_codes
-from poller.domain.why import causes, sentences
+from poller.domain.why import causes, required_tags, sentences
 from poller.domain.why.causes import Cause
 from poller.domain.why.target_facts import TargetFacts
 
@@ -68,7 +68,7 @@ _HINTS: Mapping[Cause, Callable[[TargetFacts], str]] = {
     Cause.PAUSED: lambda facts: f"poller breaker reset {facts.name}",
     Cause.NO_PLACE: lambda _: "poller board check",
     Cause.NO_WORKER: lambda _: "poller worker",
-    Cause.UNROUTABLE: lambda _: "poller workers",
+    Cause.UNROUTABLE: required_tags.ways_out,
     Cause.WORKERS_BLOCKED: lambda _: "poller status",
     Cause.QUARANTINED: lambda _: error_codes.TABLE[error_codes.COLLECTOR_QUARANTINED].hint,
     Cause.SITE_DARK: lambda _: "poller events --kind site_opened",

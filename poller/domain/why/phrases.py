@@ -14,8 +14,10 @@ NO_LEADER = "No leader: nothing is being scheduled"
 NO_WORKER = "No worker is running: nothing is being polled"
 #: An interval up to this is given in seconds.
 _SECONDS_UP_TO_MS = 120_000
-#: Characters of a device's own message within a sentence.
-_LONGEST_MESSAGE = 80
+#: Characters of a message within a sentence: of its beginning, which says what failed, and of its
+#: end, which says why.
+_MESSAGE_HEAD = 60
+_MESSAGE_TAIL = 100
 
 
 def takes_no_writes(error: str) -> str:
@@ -104,7 +106,14 @@ def message(facts: TargetFacts) -> str:
     """The message of the last poll, shortened; else the meaning of its code."""
     row = error_codes.TABLE.get(facts.status.code)
     text = facts.status.message or (row.meaning if row else facts.status.code)
-    return without_dot(clean(text, _LONGEST_MESSAGE))
+    return _shortened(without_dot(clean(text)))
+
+
+def _shortened(text: str) -> str:
+    """A long text without its middle."""
+    if len(text) <= _MESSAGE_HEAD + _MESSAGE_TAIL:
+        return text
+    return f"{text[:_MESSAGE_HEAD].rstrip()} ... {text[-_MESSAGE_TAIL:].lstrip()}"
 
 
 def last_good(facts: TargetFacts) -> str:

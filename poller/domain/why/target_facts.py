@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from poller.domain.failures import circuit_breaker, quarantine
 from poller.domain.failures.circuit_breaker import BreakerState
@@ -23,6 +23,13 @@ class StoreFaults:
     redis: str = ""  # the board cannot be read
     write: str = ""  # Redis can be read, but takes no writes
     sql: str = ""
+
+
+class RequiredTag(NamedTuple):
+    """A tag that the workers of a target must have."""
+
+    text: str  # `zone=dmz`
+    of: str  # `site`, `device` or `target`: who requires it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,7 @@ class InventoryRow:
     credential_of: str = ""  # `target` or `device`
     options: Mapping[str, Any] = field(default_factory=dict)
     tags: Sequence[str] = ()  # of the device
+    required: Sequence[RequiredTag] = ()  # of its workers
 
     @property
     def name(self) -> str:

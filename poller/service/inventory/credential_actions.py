@@ -105,7 +105,7 @@ def add(services: Services, author: Author, name: str, kind: str, read: ReadSecr
     sealed = _sealed(services, secret, name)
     silent = Author(author.actor)  # nothing uses it yet, so there is no worker to notify
     credential_rows.add(services.engine, name, secret.kind, sealed, silent)
-    return _notes(secret)
+    return _notes(secret, name)
 
 
 def rotate(
@@ -124,7 +124,7 @@ def rotate(
     secret = read(model(services, kind or present))
     sealed = _sealed(services, secret, name)
     used = credential_rows.rotate(services.engine, name, secret.kind, sealed, author, expected)
-    return Rotated(secret.kind, used, _notes(secret))
+    return Rotated(secret.kind, used, _notes(secret, name))
 
 
 def remove(services: Services, author: Author, name: str, expected: str | None = None) -> None:
@@ -151,13 +151,14 @@ def _sealed(services: Services, secret: Credential, name: str) -> str:
     return ring.seal(secret.to_json(), name, secret.kind)
 
 
-def _notes(secret: Credential) -> list[str]:
+def _notes(secret: Credential, name: str) -> list[str]:
     """Note secrets that are guessed quickly; the shortest are masked in their own polls only."""
     if all(len(text) >= SHORT_SECRET for text in secret.secrets()):
         return []
     return [
-        f"a secret has fewer than {SHORT_SECRET} characters: it is guessed quickly, "
-        "and only texts about its own polls mask it"
+        f"this secret has fewer than {SHORT_SECRET} characters, so it can be guessed, and poller "
+        "hides it only in messages about polls that use it; set a longer one on the device, then "
+        f"store it: poller credential rotate {name}"
     ]
 
 

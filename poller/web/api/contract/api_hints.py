@@ -16,6 +16,7 @@ TARGET_ID = "TARGET_ID"
 _NAME = r"(?P<name>[^\s,;:/()`]+)"
 _TARGET = r"(?P<name>[^\s,;:/()`]+)/(?P<target>[^\s,;:()`]+)"
 _VALUE = r"(?P<value>[^\s,;()`]+)"
+_REQUIRES = r"(?: --no-requires| --require [^\s,;()`]+)*(?! --)"
 _V1 = "/api/v1"
 
 #: A command and its call; the first that fits.
@@ -28,11 +29,19 @@ _CALLS: Sequence[tuple[str, str]] = (
         rf"device edit {_NAME} --credential {_VALUE}",
         rf'PATCH {_V1}/devices/\g<name> {{"credential": "\g<value>"}}',
     ),
+    (
+        rf"device edit {_NAME}{_REQUIRES}",
+        rf'PATCH {_V1}/devices/\g<name> {{"requires": {{...}}}}',
+    ),
     (rf"device edit {_NAME} --enable", rf'PATCH {_V1}/devices/\g<name> {{"enabled": true}}'),
     ("device import --update", f"POST {_V1}/imports?update=true"),
     (
         rf"target edit {_TARGET} --enable",
         rf'PATCH {_V1}/devices/\g<name>/targets/\g<target> {{"enabled": true}}',
+    ),
+    (
+        rf"target edit {_TARGET}{_REQUIRES}",
+        rf'PATCH {_V1}/devices/\g<name>/targets/\g<target> {{"requires": {{...}}}}',
     ),
     ("target edit", f"PATCH {_V1}/targets/{TARGET_ID}"),
     (
@@ -51,10 +60,11 @@ _CALLS: Sequence[tuple[str, str]] = (
     ("credential rotate", f"POST {_V1}/credentials/NAME/rotate"),
     ("site list", f"GET {_V1}/sites"),
     (
-        rf"site edit {_NAME} --no-requires",
-        rf'PATCH {_V1}/sites/\g<name> {{"requires": {{}}}}',
+        rf"site edit {_NAME}{_REQUIRES}",
+        rf'PATCH {_V1}/sites/\g<name> {{"requires": {{...}}}}',
     ),
     (rf"collectors release {_NAME}", rf"POST {_V1}/collectors/\g<name>/release"),
+    (rf"collectors list {_NAME}", rf"GET {_V1}/collectors/\g<name>"),
     ("collectors(?!, on the host)", f"GET {_V1}/collectors"),
     (rf"sinks test {_NAME}", rf"POST {_V1}/sinks/\g<name>/test"),
     ("sinks", f"GET {_V1}/sinks"),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from poller.collectors.credentials import Credential
 from poller.db.inventory.credential_rows import StoredCredential
 from poller.service.inventory import credential_actions
-from poller.web.api.contract import etags, idempotency, paging, problems, resources
+from poller.web.api.contract import api_hints, etags, idempotency, paging, problems, resources
 from poller.web.api.contract.etags import IfMatch
 from poller.web.api.contract.needs import EditingAll, Reading
 from poller.web.api.contract.paging import Cursor, Limit, Page
@@ -151,7 +151,8 @@ def _changed(
 ) -> ChangedCredential:
     found = credential_actions.show(call.services, call.actor, name)
     etags.set_tag(response, found.tag)
-    return ChangedCredential(**_body(found).model_dump(), notes=notes)
+    shown = [api_hints.for_api(note) for note in notes]
+    return ChangedCredential(**_body(found).model_dump(), notes=shown)
 
 
 def _body(found: StoredCredential) -> CredentialBody:

@@ -22,6 +22,7 @@ from poller.domain.why.target_facts import (
     HandOpening,
     InventoryRow,
     QueueFacts,
+    RequiredTag,
     SiteFacts,
     StoreFaults,
     TargetFacts,
@@ -29,6 +30,7 @@ from poller.domain.why.target_facts import (
 
 NOW = 1_800_000_000_000
 QUEUE = "poll.snmp"
+REQUIRED = (RequiredTag("zone=dmz", "site"),)
 
 
 class Situation(NamedTuple):
@@ -195,8 +197,9 @@ SITUATIONS = (
     Situation(
         Cause.UNROUTABLE,
         "unroutable",
-        on_board(queue=DMZ),
-        "Not polled: no worker may take it, needs tag zone=dmz; 1 worker live, without it.",
+        replace(on_board(queue=DMZ), inventory=replace(ROW, required=REQUIRED)),
+        "Not polled: no worker may take it, needs tag zone=dmz; 1 worker live, without it; "
+        "site ams requires zone=dmz.",
     ),
     Situation(
         Cause.WORKERS_BLOCKED,

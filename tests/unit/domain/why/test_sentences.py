@@ -9,10 +9,11 @@ import pytest
 
 from poller.domain.why import causes, explanation
 from poller.domain.why.causes import Cause
-from poller.domain.why.target_facts import StoreFaults, TargetFacts
+from poller.domain.why.target_facts import RequiredTag, StoreFaults, TargetFacts
 from tests.unit.domain.why.situations import (
     HEALTHY,
     NOW,
+    QUEUE,
     ROW,
     SITUATIONS,
     Situation,
@@ -20,6 +21,7 @@ from tests.unit.domain.why.situations import (
     in_cluster,
     on_board,
     runs,
+    worker,
 )
 
 PAGE = Path(__file__).parents[4] / "docs" / "why.md"
@@ -92,3 +94,46 @@ def test_both_stores_away_is_told_of_redis_first() -> None:
     found = explanation.explain(facts)
     assert (found.cause, found.also) == (Cause.REDIS_AWAY, [])
     assert facts.name == "sw1"
+
+
+@pytest.mark.parametrize(
+    ("required", "origin", "hint"),
+    [
+        (
+            [("zone=dmz", "site")],
+            "site ams requires zone=dmz.",
+            "poller worker --tags zone=dmz, or poller site edit ams --no-requires",
+        ),
+        (
+            [("rack=1", "device"), ("zone=dmz", "device")],
+            "device sw1 requires zone=dmz.",
+            "poller worker --tags rack=1,zone=dmz, or poller device edit sw1 --require rack=1",
+        ),
+        (
+            [("zone=dmz", "target")],
+            "the target requires zone=dmz.",
+            "poller worker --tags zone=dmz, or poller target edit sw1/snmp --no-requires",
+        ),
+        ([], "1 worker live, without it.", "poller workers"),
+    ],
+)
+def test_a_missing_tag_is_told_with_its_origin_and_both_ways_out(
+    required: list[tuple[str, str]], origin: str, hint: str
+) -> None:
+    """A worker with all tags, or an edit of who requires the missing one; other tags stay."""
+    row = replace(ROW, required=[RequiredTag(*each) for each in required])
+    tags = ";".join(text for text, _ in required) or "zone=dmz"
+    living = (worker(tags={"rack": "1"}),)
+    facts = in_cluster(on_board(queue=f"{QUEUE};{tags}"), living=living)
+    found = explanation.explain(replace(facts, inventory=row))
+    assert found.cause is Cause.UNROUTABLE
+    assert (found.sentence.endswith(origin), found.hint) == (True, hint), found.sentence
+
+
+def test_a_long_message_keeps_its_end_which_says_why() -> None:
+    """The middle is left out: the beginning says what failed, the end why."""
+    text = "cannot read " + "x" * 300 + ": connection refused by 192.0.2.1"
+    found = explanation.explain(on_board(status=failing(1, "unreachable", text)))
+    assert "cannot read xxx" in found.sentence
+    assert "connection refused by 192.0.2.1" in found.sentence
+    assert "x" * 100 not in found.sentence
