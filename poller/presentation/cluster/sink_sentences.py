@@ -20,7 +20,7 @@ def troubles(overview: Overview) -> Iterator[str]:
 
 
 def _sentence(report: SinkReport, now_ms: int) -> str:
-    more = f"(poller sinks {report.name})"
+    more = f"(poller sinks list {report.name})"
     if report.state is SinkState.DOWN:
         error = without_dot(report.error)
         return f"Sink {report.name} is down: {error}; {_waiting(report, now_ms)} {more}."

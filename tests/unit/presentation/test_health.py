@@ -83,9 +83,9 @@ def test_a_sink_in_trouble_is_named_and_polling_goes_on() -> None:
     assert verdict.level is Level.ATTENTION
     assert (
         "Sink prom is down: no route; 64 polls wait on disk, the oldest for 3 m 20 s "
-        "(poller sinks prom)." in verdict.text
+        "(poller sinks list prom)." in verdict.text
     )
-    assert "Sink influx refuses samples: too old: up{} (poller sinks influx)." in verdict.text
+    assert "Sink influx refuses samples: too old: up{} (poller sinks list influx)." in verdict.text
     assert "cannot be written" not in verdict.text
 
 

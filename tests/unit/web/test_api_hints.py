@@ -69,7 +69,7 @@ def commands() -> Iterator[str]:
 
 @pytest.mark.parametrize("text", sorted(set(commands())))
 def test_a_command_of_a_hint_becomes_a_call(text: str) -> None:
-    """No command with a call, and no flag of a command line, is left."""
+    """No command with a call, and no flag of a command line, is left. The table is api_hints.py."""
     shown = api_hints.for_api(text)
     for kept in TEXTS_OF_HOSTS:
         shown = shown.replace(kept, "")

@@ -35,6 +35,7 @@ _CALLS: Sequence[tuple[str, str]] = (
     ),
     (rf"device edit {_NAME} --enable", rf'PATCH {_V1}/devices/\g<name> {{"enabled": true}}'),
     ("device import --update", f"POST {_V1}/imports?update=true"),
+    ("device import", f"POST {_V1}/imports"),
     (
         rf"target edit {_TARGET} --enable",
         rf'PATCH {_V1}/devices/\g<name>/targets/\g<target> {{"enabled": true}}',
@@ -63,6 +64,8 @@ _CALLS: Sequence[tuple[str, str]] = (
         rf"site edit {_NAME}{_REQUIRES}",
         rf'PATCH {_V1}/sites/\g<name> {{"requires": {{...}}}}',
     ),
+    (rf"sinks list {_NAME}", rf"GET {_V1}/sinks/\g<name>"),
+    ("sinks", f"GET {_V1}/sinks"),
     (rf"collectors release {_NAME}", rf"POST {_V1}/collectors/\g<name>/release"),
     (rf"collectors list {_NAME}", rf"GET {_V1}/collectors/\g<name>"),
     ("collectors(?!, on the host)", f"GET {_V1}/collectors"),
