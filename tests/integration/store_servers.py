@@ -213,6 +213,19 @@ class Prometheus(HttpStoreServer):
         answer = json.loads(self.ask("/api/v1/query", query=expression, **instant))
         return list(answer["data"]["result"])
 
+    def range(
+        self, expression: str, first_ms: int, last_ms: int, step_ms: int
+    ) -> list[dict[str, Any]]:
+        """Return the result of a query at every step between two instants."""
+        answer = self.ask(
+            "/api/v1/query_range",
+            query=expression,
+            start=f"{first_ms / 1000:.3f}",
+            end=f"{last_ms / 1000:.3f}",
+            step=f"{step_ms / 1000:.3f}",
+        )
+        return list(json.loads(answer)["data"]["result"])
+
     def samples(self, match: str, hours: int = 4) -> Counter[tuple[str, int]]:
         """Return how often each series (its labels as JSON) has a sample of an instant."""
         found: Counter[tuple[str, int]] = Counter()

@@ -5,6 +5,7 @@ A sink can live without it: while Redis is away, wraps and resets are sent as th
 
 from __future__ import annotations
 
+import binascii
 import struct
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -63,14 +64,16 @@ class CounterMemory:
             self._note_away(error)
             return {}
         self._is_away = False
-        return {each: record for each, record in zip(ids, found, strict=True) if record}
+        texts = {each: text for each, text in zip(ids, found, strict=True) if text}
+        return {each: _decoded(text) for each, text in texts.items()}
 
     def write(self, records: Iterable[tuple[PollTarget, bytes]]) -> None:
         """Store the record of the last poll of each target."""
         pipe = self._redis.pipeline(transaction=False)
         for target, record in records:
             kept_ms = _KEPT_MS + 3 * (target.max_ms or target.interval_ms)
-            pipe.set(self._keys.counters(self._sink, target.id), record, px=kept_ms)
+            text = binascii.b2a_base64(record, newline=False)  # the client reads texts
+            pipe.set(self._keys.counters(self._sink, target.id), text, px=kept_ms)
         try:
             with store_errors(self._redis):
                 pipe.execute()
@@ -81,6 +84,13 @@ class CounterMemory:
         if not self._is_away:
             self._is_away = True
             log.warning("counters_not_corrected", sink=self._sink, reason=str(error))
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text)
+    except ValueError:
+        return b""  # no record of ours
 
 
 def to_record(shape: SeriesSet, last: LastPoll) -> bytes:
