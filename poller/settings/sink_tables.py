@@ -45,8 +45,13 @@ def check(tables: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every key and value of a table and of the tables and lists in it."""
+    """Every key and value of a table and of the tables and lists in it.
+
+    Values of a table `*_files` are paths, whatever secret their key names.
+    """
     for key, value in table.items():
+        if key.endswith("_files"):
+            continue
         if isinstance(value, Mapping):
             yield from _entries(value)
         elif isinstance(value, list):

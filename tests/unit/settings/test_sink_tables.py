@@ -73,6 +73,12 @@ def test_a_bad_table_is_refused_without_its_secret(text: str, problem: str) -> N
     assert "hunter2" not in f"{caught.value} {caught.value.hint}"
 
 
+def test_a_table_of_files_may_name_secrets() -> None:
+    """The value of a secret header is in a file, and the name of the header is no secret."""
+    in_file("[sink.prom.header_files]\nX-Api-Key = '/run/secrets/key'")
+    assert load().sink["prom"]["header_files"] == {"X-Api-Key": "/run/secrets/key"}
+
+
 def test_a_variable_that_is_no_json_is_refused_with_an_example(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
