@@ -12,7 +12,7 @@ from poller.sinks import bisection
 from poller.sinks.api import API_VERSION, Sample, Stores
 from poller.sinks.http_options import HttpStoreOptions
 from poller.sinks.http_store import HttpStore
-from poller.sinks.metric_stores import otlp_encoder
+from poller.sinks.metric_stores import otlp_answers
 from poller.sinks.metric_stores.otlp_encoder import EncodedPoll, ShapeMetrics
 from poller.sinks.outside_series import SeriesMapper, SeriesOptions
 from poller.sinks.remote_write.counter_corrections import NOTHING, CounterCorrections
@@ -112,7 +112,7 @@ class OtlpSink:
         body = b"".join([each.poll.content for each in polls])
         answer = self._store.post(self._path, body, _PROTOBUF, zipped=self._options.gzip)
         if 200 <= answer.status < 300:
-            points, reason = otlp_encoder.rejected(answer.body)
+            points, reason = otlp_answers.rejected(answer.body)
             if points:
                 self._dropped(points, f"{polls[0].target} or later: {reason}")
             return None

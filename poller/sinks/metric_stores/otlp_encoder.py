@@ -6,13 +6,12 @@ three numbers of fixed size, and its length.
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from poller.domain.metrics.reading import Kind, Labels, SeriesSet
+from poller.domain.metrics.reading import Kind, Labels, SeriesSet, pack
 from poller.sinks.outside_series import OutsideSeries
 from poller.sinks.remote_write.protobuf_fields import delimited, text, varint
 
@@ -33,6 +32,9 @@ _CUMULATIVE: Final = b"\x10\x02\x18\x01"
 _TIMED = struct.Struct("<BQBd")
 _STARTED = struct.Struct("<BQBQBd")
 _ENDED = struct.Struct("<BQBB")
+#: The first two numbers of `_TIMED`; its third one is eight bytes of the packed values.
+_TIME_AND_TAG = struct.Struct("<BQB")
+_EIGHT_BYTES = struct.Struct("8s")
 _NS: Final = 1_000_000
 _NO_STARTS: Mapping[int, int] = {}
 
@@ -44,6 +46,10 @@ class _Metric(NamedTuple):
     body_tag: int
     body_head: bytes
     points: list[tuple[bytes, int]]  # attributes, and the column of the value
+
+
+#: A metric and the numbers of each of its points; None: the point has no value.
+_Filled = tuple[_Metric, Sequence[bytes | None]]
 
 
 class EncodedPoll(NamedTuple):
@@ -71,117 +77,95 @@ class ShapeMetrics:
             metric.points.append((attributes[id(series.labels)], series.column))
         self._metrics = list(metrics.values())
         self._head = delimited(_RESOURCE, _attributes(0x0A, resource))
+        unknown = bytes(_TIMED.size)
+        parts = self._parts([(metric, [unknown] * len(metric.points)) for metric in self._metrics])
+        self._prefixes = [prefix for prefix, _ in parts]
+        self._columns = [column for metric in self._metrics for _, column in metric.points]
 
     def encoded(
         self, values: Sequence[float], at_ms: int, starts: Mapping[int, int] = _NO_STARTS
     ) -> EncodedPoll:
         """Return the data points of a poll. NaN is no value; a start is an instant in ms."""
+        if not starts and not isnan(sum(values)):
+            return self._plain(values, at_ms)
         at_ns = at_ms * _NS
-        timed = _TIMED.pack
-
-        def point(column: int) -> bytes:
-            start_ms = starts.get(column)
-            if start_ms is None:
-                return timed(0x19, at_ns, 0x21, values[column])
-            return _STARTED.pack(0x11, start_ms * _NS, 0x19, at_ns, 0x21, values[column])
-
         found = []
         for metric in self._metrics:
-            known = [
-                (attributes, point(column))
-                for attributes, column in metric.points
-                if not isnan(values[column])
+            points = [
+                _numbers(values[column], at_ns, starts.get(column)) for _, column in metric.points
             ]
-            found.append((metric, known))
+            found.append((metric, points))
         return self._joined(found)
+
+    def _plain(self, values: Sequence[float], at_ms: int) -> EncodedPoll:
+        """Return the data points of a poll whose values are all known, without starts.
+
+        All of these polls have the same length, so that only times and values are filled in.
+        """
+        time_and_tag = _TIME_AND_TAG.pack(0x19, at_ms * _NS, 0x21)
+        packed = [each for (each,) in _EIGHT_BYTES.iter_unpack(pack(values))]
+        pieces = [
+            piece
+            for prefix, column in zip(self._prefixes, self._columns, strict=True)
+            for piece in (prefix, time_and_tag, packed[column])
+        ]
+        return EncodedPoll(b"".join(pieces), len(self._columns))
 
     def ended(self, at_ms: int) -> EncodedPoll:
         """Return data points that say that the series have no value from this instant on."""
         numbers = _ENDED.pack(0x19, at_ms * _NS, 0x40, 1)
-        found = [
-            (metric, [(attributes, numbers) for attributes, _ in metric.points])
-            for metric in self._metrics
-        ]
-        return self._joined(found)
+        return self._joined([(metric, [numbers] * len(metric.points)) for metric in self._metrics])
 
-    def _joined(self, found: list[tuple[_Metric, list[tuple[bytes, bytes]]]]) -> EncodedPoll:
-        metrics = []
-        number = 0
-        for metric, points in found:
-            if not points:
-                continue
-            number += len(points)
-            body = metric.body_head + b"".join(
-                [
-                    b"\x0a%b%b%b" % (varint(len(attributes) + len(numbers)), attributes, numbers)
-                    for attributes, numbers in points
-                ]
-            )
-            content = metric.head + delimited(metric.body_tag, body)
-            metrics.append(delimited(_METRIC, content))
-        if not number:
-            return EncodedPoll(b"", 0)
-        scope = _SCOPE_BYTES + b"".join(metrics)
-        content = self._head + delimited(_SCOPE_METRICS, scope)
-        return EncodedPoll(delimited(_RESOURCE_METRICS, content), number)
+    def _joined(self, found: Sequence[_Filled]) -> EncodedPoll:
+        parts = self._parts(found)
+        return EncodedPoll(b"".join([piece for part in parts for piece in part]), len(parts))
+
+    def _parts(self, found: Sequence[_Filled]) -> list[tuple[bytes, bytes]]:
+        """Return the bytes before the numbers of each point, and its numbers.
+
+        Joined they are the whole message. Points without numbers are left out.
+        """
+        parts = []
+        for metric, numbers in found:
+            parts += _metric_parts(metric, numbers)
+        if not parts:
+            return []
+        scope_length = len(_SCOPE_BYTES) + _length(parts)
+        scope = b"%c%b%b" % (_SCOPE_METRICS, varint(scope_length), _SCOPE_BYTES)
+        length = len(self._head) + len(scope) + _length(parts)
+        resource = b"%c%b%b" % (_RESOURCE_METRICS, varint(length), self._head)
+        first, of_first = parts[0]
+        parts[0] = (resource + scope + first, of_first)
+        return parts
 
 
-def rejected(body: bytes) -> tuple[int, str]:
-    """Return how many data points a receiver left out of a good request, and why.
-
-    The body is an ExportMetricsServiceResponse in protobuf or JSON; any other text is ignored.
-    """
-    if body.lstrip()[:1] == b"{":
-        return _rejected_json(body)
-    partial = _fields(body).get(1)
-    if not isinstance(partial, bytes):
-        return 0, ""
-    fields = _fields(partial)
-    points, message = fields.get(1, 0), fields.get(2, b"")
-    if not isinstance(points, int) or not isinstance(message, bytes):
-        return 0, ""
-    return points, message.decode("utf-8", "replace")
-
-
-def _rejected_json(body: bytes) -> tuple[int, str]:
-    try:
-        partial = json.loads(body).get("partialSuccess") or {}
-        return int(partial.get("rejectedDataPoints") or 0), str(partial.get("errorMessage") or "")
-    except (ValueError, AttributeError, TypeError):
-        return 0, ""
+def _metric_parts(metric: _Metric, numbers: Sequence[bytes | None]) -> list[tuple[bytes, bytes]]:
+    parts = [
+        (b"%c%b%b" % (_POINT, varint(len(attributes) + len(each)), attributes), each)
+        for (attributes, _), each in zip(metric.points, numbers, strict=True)
+        if each is not None
+    ]
+    if not parts:
+        return []
+    body_length = len(metric.body_head) + _length(parts)
+    body = b"%c%b%b" % (metric.body_tag, varint(body_length), metric.body_head)
+    length = len(metric.head) + len(body) + _length(parts)
+    first, of_first = parts[0]
+    heading = b"%c%b%b" % (_METRIC, varint(length), metric.head)
+    parts[0] = (heading + body + first, of_first)
+    return parts
 
 
-def _fields(message: bytes) -> dict[int, Any]:
-    """Return the varints and texts of a message by their numbers; {} for what is no message."""
-    found: dict[int, Any] = {}
-    at = 0
-    try:
-        while at < len(message):
-            tag, at = _varint(message, at)
-            number, at = _varint(message, at)
-            if tag & 7 == 2:
-                found[tag >> 3] = message[at : at + number]
-                at += number
-            elif tag & 7 == 0:
-                found[tag >> 3] = number
-            else:
-                return {}
-    except IndexError:
-        return {}
-    return found
+def _length(parts: Sequence[tuple[bytes, bytes]]) -> int:
+    return sum(len(prefix) + len(numbers) for prefix, numbers in parts)
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = message[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, at
-        shift += 7
-        if shift > 63:
-            raise IndexError
+def _numbers(value: float, at_ns: int, start_ms: int | None) -> bytes | None:
+    if isnan(value):
+        return None
+    if start_ms is None:
+        return _TIMED.pack(0x19, at_ns, 0x21, value)
+    return _STARTED.pack(0x11, start_ms * _NS, 0x19, at_ns, 0x21, value)
 
 
 def _metric(name: str, is_sum: bool) -> _Metric:

@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as serv
 from opentelemetry.proto.metrics.v1 import metrics_pb2
 
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
-from poller.sinks.metric_stores import otlp_encoder
+from poller.sinks.metric_stores import otlp_answers
 from poller.sinks.metric_stores.otlp_encoder import EncodedPoll, ShapeMetrics
 from poller.sinks.outside_series import OutsideSeries
 
@@ -66,6 +66,21 @@ def test_counters_are_sums_and_the_rest_gauges() -> None:
     assert poll.points == 3
 
 
+def test_a_poll_of_known_values_has_the_same_bytes_the_short_way() -> None:
+    """The bytes that are made once per shape are those of a message made as a whole."""
+    values = [1.0, -2.5, 3e300, math.inf]
+    made = metrics()
+    long_way = made.encoded([*values[:3], math.nan], AT_MS)
+    poll = made.encoded(values, AT_MS)
+    octets, temperature, unknown = decoded(poll).scope_metrics[0].metrics
+    assert [point.as_double for point in octets.sum.data_points] == [1.0, 3e300]
+    assert temperature.gauge.data_points[0].as_double == -2.5
+    assert unknown.gauge.data_points[0].as_double == math.inf
+    assert poll.points == long_way.points + 1 == 4
+    first_two = decoded(long_way).scope_metrics[0].metrics
+    assert list(first_two) == [octets, temperature]
+
+
 def test_an_end_has_no_recorded_value() -> None:
     """Every series of the shape ends with the flag of OTLP, and without a value."""
     resource = decoded(metrics().ended(AT_MS))
@@ -92,12 +107,12 @@ def test_a_partial_success_is_read() -> None:
     response = service.ExportMetricsServiceResponse()
     response.partial_success.rejected_data_points = 300
     response.partial_success.error_message = "too old"
-    assert otlp_encoder.rejected(response.SerializeToString()) == (300, "too old")
+    assert otlp_answers.rejected(response.SerializeToString()) == (300, "too old")
     text = b'{"partialSuccess": {"rejectedDataPoints": "3", "errorMessage": "old"}}'
-    assert otlp_encoder.rejected(text) == (3, "old")
+    assert otlp_answers.rejected(text) == (3, "old")
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"ok", b"{broken", b"\x0a\xff", b"\xff" * 20, b"[]"])
 def test_any_other_answer_rejects_nothing(body: bytes) -> None:
     """The text of a receiver is never a reason to fail."""
-    assert otlp_encoder.rejected(body) == (0, "")
+    assert otlp_answers.rejected(body) == (0, "")
