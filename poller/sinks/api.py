@@ -72,6 +72,9 @@ class Sink(Protocol):
     write_polls: the polls of one call of `write` when many wait, 1024 if not stated. A round (the
         polls of a batch that end together) is not divided, so that a call may have a few more.
     takes_ends: True for a sink that wants samples with `is_end`.
+    target_labels: a method for a sink that takes ends. It gets a target and returns what the store
+        has of it in every series, as a hashable value; when that changes, the old series end.
+        Without it every change of name, device, address, site or tags counts. Many threads call it.
     check: a method without arguments; its text says what the store answers (`poller sinks test`).
     """
 

@@ -40,7 +40,7 @@ class OutsideShape(NamedTuple):
 
 
 class SeriesMapper:
-    """Maps shapes of targets for one sink. One thread uses it."""
+    """Maps shapes of targets for one sink. One thread uses it; many may ask for labels."""
 
     def __init__(self, options: SeriesOptions, sink: str) -> None:
         self._options = options
@@ -51,7 +51,7 @@ class SeriesMapper:
 
     def outside(self, target: PollTarget, shape: SeriesSet) -> OutsideShape:
         """Return the series of a shape that are sent, in the order of the shape."""
-        added = outside_labels.target_labels(target, self._options.names, self._options.fixed)
+        added = self.target_labels(target)
         rows: dict[int, Labels | None] = {}  # by identity of the labels; None: not sent
         unique: dict[Labels, Labels] = {}
         seen: set[tuple[str, int]] = set()
@@ -72,6 +72,10 @@ class SeriesMapper:
             place = mapped.doubled if is_doubled else mapped.series
             place.append(OutsideSeries(index, name, labels))
         return mapped
+
+    def target_labels(self, target: PollTarget) -> Labels:
+        """Return the labels that all series of a target have."""
+        return outside_labels.target_labels(target, self._options.names, self._options.fixed)
 
     def _labels(self, own: Labels, added: Labels) -> Labels | None:
         joined = outside_labels.joined(own, added)

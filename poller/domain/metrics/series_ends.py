@@ -61,15 +61,10 @@ def is_superseded(last: LastSent, finished_ms: int) -> bool:
     return finished_ms > last.finished_ms
 
 
-def has_same_labels(one: PollTarget, other: PollTarget) -> bool:
-    """Whether the series of both have the same labels in a store outside, however it is set."""
-    return one is other or _labels(one) == _labels(other)
-
-
-def _labels(target: PollTarget) -> tuple[object, ...]:
-    """The facts of a target that can be labels, see `outside_labels.Owner`."""
+def label_facts(target: PollTarget) -> tuple[object, ...]:
+    """Return all facts of a target that can be labels, see `outside_labels.Owner`."""
     named = (target.name, target.device, target.address, target.site, target.collector)
-    return (*named, sorted(target.tags))
+    return (*named, tuple(sorted(target.tags)))
 
 
 def missing(old: SeriesSet, new: SeriesSet | None) -> SeriesSet | None:
@@ -86,13 +81,11 @@ def missing(old: SeriesSet, new: SeriesSet | None) -> SeriesSet | None:
     return SeriesSet(ended) if ended else None
 
 
-def may_end(now: SentNow, last: LastSent | None, status: Status) -> bool:
+def may_end(now: SentNow, last: LastSent | None, status: Status, *, is_renamed: bool) -> bool:
     """Whether series may end with a poll, by a glance. `status` is the one before the poll."""
     if now.shape is None:
         return last is not None or status.shape != 0
-    if now.shape.id != status.shape:
-        return True
-    return last is not None and not has_same_labels(last.target, now.target)
+    return now.shape.id != status.shape or is_renamed
 
 
 def shape_elsewhere(now: SentNow, last: LastSent | None, status: Status) -> int:
@@ -104,16 +97,22 @@ def shape_elsewhere(now: SentNow, last: LastSent | None, status: Status) -> int:
 
 
 def after_poll(
-    now: SentNow, last: LastSent | None, status: Status, elsewhere: SeriesSet | None
+    now: SentNow,
+    last: LastSent | None,
+    status: Status,
+    elsewhere: SeriesSet | None,
+    *,
+    is_renamed: bool,
 ) -> list[SeriesEnd]:
     """Return the series that end with a poll.
 
     last: what this worker sent last. elsewhere: the shape of `shape_elsewhere`, if it is known.
+    is_renamed: what this worker sent has other labels in a store.
     """
     ends = []
     before = elsewhere
-    if last is not None and not has_same_labels(last.target, now.target):
-        # A moment before the new readings, which a store may have under the same labels.
+    if last is not None and is_renamed:
+        # A moment before the new readings: another store may have them under the same labels.
         ends.append(_end(last, now.at_ms - 1, Reason.RENAMED))
     elif last is not None and not is_superseded(last, status.finished_ms):
         before = last.shape
@@ -142,8 +141,7 @@ def overdue_end(
     if standing.version is None or not is_superseded(last, standing.finished_ms):
         return _end(last, now_ms, Reason.GONE)
     if is_renamed:
-        # Not now: a store may have newer readings of another worker under the same labels.
-        return _end(last, last.at_ms + 1, Reason.RENAMED)
+        return _end(last, now_ms, Reason.RENAMED)
     if standing.left_over == last.shape.id:
         return _end(last, standing.finished_ms, Reason.FAILED)
     return None

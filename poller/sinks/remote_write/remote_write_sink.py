@@ -45,6 +45,7 @@ class RemoteWriteSink:
         wants_v2 = options.protocol == "2.0"
         self._max_samples = options.max_samples
         self._max_age_ms = options.max_age
+        self.target_labels = mapper.target_labels
         self._prefixes = PrefixCache(mapper, options.cache_mb * 1024 * 1024)
         self._dropped = DroppedSamples(stores.dropped, mapper, sink)
         http = HttpStore(options, sink)

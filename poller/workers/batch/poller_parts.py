@@ -21,6 +21,7 @@ from poller.workers.ends.known_shapes import KnownShapes
 from poller.workers.ends.overdue_sweep import OverdueSweep
 from poller.workers.ends.sent_readings import SentReadings
 from poller.workers.ends.series_ender import SeriesEnder
+from poller.workers.ends.target_labels import TargetLabels
 from poller.workers.guard.black_box import BlackBox
 from poller.workers.guard.collector_incidents import CollectorIncidents
 from poller.workers.guard.collector_threads import CollectorThreads, ThreadLimits
@@ -105,5 +106,6 @@ def _make_ender(
     services: Services, writers: Writers, reads: BoundedReads, running: RunningBatches
 ) -> SeriesEnder:
     sent = SentReadings()
-    sweep = OverdueSweep(sent, services.board, services.engine, writers, running.stopping)
-    return SeriesEnder(KnownShapes(services.engine, reads), sent, sweep)
+    labels = TargetLabels(services.sinks)
+    sweep = OverdueSweep(sent, labels, services.board, services.engine, writers, running.stopping)
+    return SeriesEnder(KnownShapes(services.engine, reads), sent, labels, sweep)

@@ -23,6 +23,7 @@ from poller.state.board.board_reader import BoardReader
 from poller.state.board.board_values import Standings
 from poller.workers.ends.end_samples import end_samples
 from poller.workers.ends.sent_readings import SentReadings
+from poller.workers.ends.target_labels import TargetLabels
 from poller.workers.results.writers import Writers
 
 log = logs.get(__name__)
@@ -41,12 +42,14 @@ class OverdueSweep:
     def __init__(
         self,
         sent: SentReadings,
+        labels: TargetLabels,
         board: BoardReader,
         engine: Engine,
         writers: Writers,
         stopping: threading.Event,
     ) -> None:
         self._sent = sent
+        self._labels = labels
         self._board = board
         self._engine = engine
         self._writers = writers
@@ -118,5 +121,5 @@ class OverdueSweep:
         return {
             target_id
             for target_id, target in targets.items()
-            if not series_ends.has_same_labels(settled[target_id].target, target)
+            if self._labels.differ(settled[target_id].target, target)
         }

@@ -18,6 +18,7 @@ from poller.workers.ends.end_samples import end_samples
 from poller.workers.ends.known_shapes import KnownShapes
 from poller.workers.ends.overdue_sweep import OverdueSweep
 from poller.workers.ends.sent_readings import SentReadings
+from poller.workers.ends.target_labels import TargetLabels
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,19 @@ class _Change(NamedTuple):
     last: LastSent | None  # what this worker sent
     status: Status  # before the poll
     shape_elsewhere: int
+    is_renamed: bool
 
 
 class SeriesEnder:
     """One per worker process, safe for threads."""
 
-    def __init__(self, known: KnownShapes, sent: SentReadings, sweep: OverdueSweep) -> None:
+    def __init__(
+        self, known: KnownShapes, sent: SentReadings, labels: TargetLabels, sweep: OverdueSweep
+    ) -> None:
+        self.sent = sent
         self.sweep = sweep
         self._known = known
-        self.sent = sent
+        self._labels = labels
 
     def end_round(self, polls: Iterable[FinishedPoll], retried: Collection[int]) -> RoundEnds:
         """Return the ends of a round, and store what was sent.
@@ -73,9 +78,10 @@ class SeriesEnder:
                 if last is None or last.shape is not now.shape:
                     self._known.note(now.shape)
             status = poll.started.status
-            if series_ends.may_end(now, last, status):
+            is_renamed = last is not None and self._labels.differ(last.target, now.target)
+            if series_ends.may_end(now, last, status, is_renamed=is_renamed):
                 elsewhere = series_ends.shape_elsewhere(now, last, status)
-                changes.append(_Change(now, last, status, elsewhere))
+                changes.append(_Change(now, last, status, elsewhere, is_renamed))
 
         ends = self._ends(changes, shapes) if changes else []
         self.sent.update(sent, silent, time.monotonic())
@@ -86,13 +92,13 @@ class SeriesEnder:
         needed = {change.shape_elsewhere for change in changes if change.shape_elsewhere}
         found = self._known.find(needed) if needed else {}
         ends: list[SeriesEnd] = []
-        for now, last, status, shape_id in changes:
+        for now, last, status, shape_id, is_renamed in changes:
             elsewhere = found.get(shape_id)
             if shape_id and elsewhere is None:
                 shapes.setdefault(now.target.id, shape_id)
                 if status.state is not State.FAILING:  # otherwise it was counted before
                     process_metrics.unknown_ends.add()
-            ends += series_ends.after_poll(now, last, status, elsewhere)
+            ends += series_ends.after_poll(now, last, status, elsewhere, is_renamed=is_renamed)
         return ends
 
 

@@ -44,17 +44,24 @@ def ends(
     target: PollTarget = TARGET,
 ) -> list[SeriesEnd]:
     now = SentNow(target, sent, 2_000)
-    found = series_ends.after_poll(now, before, on_board, elsewhere)
-    assert found == [] or series_ends.may_end(now, before, on_board)
+    is_renamed = target is RENAMED
+    found = series_ends.after_poll(now, before, on_board, elsewhere, is_renamed=is_renamed)
+    assert found == [] or may_end(now, before, on_board, is_renamed)
     return found
+
+
+def may_end(
+    now: SentNow, before: LastSent | None, on_board: Status, is_renamed: bool = False
+) -> bool:
+    return series_ends.may_end(now, before, on_board, is_renamed=is_renamed)
 
 
 def test_a_poll_of_the_same_shape_ends_nothing() -> None:
     """That is true for nearly all polls, and a glance shows it."""
     assert ends(BOTH, last(), status()) == []
-    assert not series_ends.may_end(SentNow(TARGET, BOTH, 2_000), last(), status())
-    assert not series_ends.may_end(SentNow(TARGET, BOTH, 2_000), None, status())
-    assert not series_ends.may_end(SentNow(TARGET, None, 2_000), None, status(sent=None))
+    assert not may_end(SentNow(TARGET, BOTH, 2_000), last(), status())
+    assert not may_end(SentNow(TARGET, BOTH, 2_000), None, status())
+    assert not may_end(SentNow(TARGET, None, 2_000), None, status(sent=None))
 
 
 def test_a_series_that_a_poll_does_not_have_ends_with_it() -> None:
@@ -99,16 +106,6 @@ def test_a_renamed_target_ends_all_series_with_the_old_labels() -> None:
     newer = status(finished_ms=1_500)
     vanished = SeriesEnd(RENAMED, TX, 2_000, Reason.VANISHED)
     assert ends(RX, last(), newer, BOTH, target=RENAMED) == [old, vanished]
-
-
-def test_an_edit_without_effect_on_labels_is_no_rename() -> None:
-    """The order of tags is none of their labels."""
-    tagged = replace(TARGET, tags=("a", "b"))
-    same = replace(TARGET, version=2, interval_ms=5, options={"x": 1}, tags=("b", "a"))
-    assert series_ends.has_same_labels(tagged, same)
-    for other in ("name", "device", "address", "site", "collector"):
-        assert not series_ends.has_same_labels(TARGET, replace(TARGET, **{other: "new"}))
-    assert not series_ends.has_same_labels(TARGET, tagged)
 
 
 def test_another_kind_or_width_makes_no_other_series() -> None:
@@ -160,10 +157,10 @@ def test_series_that_another_worker_could_not_end_are_ended_by_their_sender() ->
     assert overdue(left_over) == SeriesEnd(TARGET, BOTH, 90_000, Reason.FAILED)
 
 
-def test_a_renamed_target_that_another_worker_polls_ends_after_its_last_readings() -> None:
-    """A store may have newer readings under the same labels, which must not end."""
+def test_a_renamed_target_that_another_worker_polls_ends_under_its_old_labels() -> None:
+    """They end now: a third worker may have polled it under them."""
     polled = Standing(2, 90_000)
-    assert overdue(polled, is_renamed=True) == SeriesEnd(TARGET, BOTH, 1_001, Reason.RENAMED)
+    assert overdue(polled, is_renamed=True) == SeriesEnd(TARGET, BOTH, NOW_MS, Reason.RENAMED)
 
 
 def test_an_end_is_later_than_the_last_readings() -> None:
