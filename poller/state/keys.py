@@ -46,7 +46,7 @@
 | `ticket:<name>`  | string  | targets of a poll on demand, for an hour, as JSON; expires       |
 | `tickets`        | zset    | name of a ticket -> instant of its request, in ms; bounded       |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
-| `counters:<sink>:<target>` | string | last counters that `remote_write` wrote; expires          |
+| `counters:<sink>:<target>` | string | last counters that `remote_write` or `otlp` wrote; expires |
 | `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
 | `domains`        | channel | wakes the workers: the list of queues changed                    |
@@ -126,7 +126,7 @@ class Keys:
         return f"{self.prefix}logins:{subject}"
 
     def counters(self, sink: str, target_id: int) -> str:
-        """The last poll of a target's counters that a remote_write sink wrote."""
+        """The last poll of a target's counters that a sink wrote."""
         return f"{self.prefix}counters:{sink}:{target_id}"
 
     def ticket(self, name: str) -> str:
