@@ -1,13 +1,17 @@
 """The conformance suite for sinks: readings are stored once, and failures are StoreErrors.
 
+Given a store that fails on demand (`faults`), the suite also checks outages, slow and lost answers,
+half requests and refusals.
+
 TestLines = sink_conformance.suite(LinesSink, stores=stores, stored=lambda: read_back())
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,8 +20,10 @@ import pytest
 from poller import errors
 from poller.collectors.api import Kind, Reading, ReadingSet
 from poller.domain.inventory.poll_target import PollTarget
-from poller.sinks import registry
+from poller.sinks import registry, sink_options
 from poller.sinks.api import Sample, Stores
+from poller.sinks.made_sink import LeftOut
+from poller.testing.checks.sink_faults import FaultChecks, StoreFaults
 
 TARGET = PollTarget(1, 1, "olt", 1, "olt-1", "192.0.2.3", "ams", "olt", 60_000, 10_000)
 AT_MS = time.time_ns() // 1_000_000
@@ -44,9 +50,13 @@ def samples(first: int = 0, number: int = 3) -> list[Sample]:
 
 
 def suite(
-    sink: Callable[[Stores], Any],
+    sink: Callable[..., Any],
     stores: Callable[[], AbstractContextManager[Stores]],
     stored: Callable[[], Collection[Any]] | None = None,
+    *,
+    options: Callable[[], Mapping[str, Any]] | None = None,
+    faults: Callable[[], StoreFaults] | None = None,
+    once: bool = True,
 ) -> type:
     """Return a test class for pytest. Assign it to a name that begins with `Test`.
 
@@ -54,19 +64,42 @@ def suite(
     stores: a context manager that yields the stores of the platform for the sink.
     stored: returns a collection of everything that the sink has stored. Without it the suite
         cannot check whether a repeated write is stored twice.
+    options: returns the options of the sink as its table has them, for a sink with `Options`.
+    faults: returns the store of the present test, which fails on demand: a FakeHttpStore, a
+        StoreRelay, or an object with the same methods. Without it faults are not checked.
+    once: False for a store that cannot tell a repetition, so that samples may be stored twice.
     """
+
+    left_out = LeftOut()
 
     @pytest.fixture
     def made(_self: Any) -> Iterator[Any]:
         with stores() as platform:
-            yield sink(platform)
+            yield _made(sink, platform, options, left_out)
 
-    tests = {
+    tests: dict[str, Any] = {
         "test_contract": _contract(sink),
         "test_writes": _writes(stored),
-        "test_repeats": _repeats(stored),
+        "test_closes": _closes,
     }
-    return type("TestSink", (), {"made": made, "test_closes": _closes, **tests})
+    if once:
+        tests["test_repeats"] = _repeats(stored)
+    if faults is not None:
+        tests |= FaultChecks(faults, stored, left_out, samples, once).tests()
+    return type("TestSink", (), {"made": made, **tests})
+
+
+def _made(
+    sink: Callable[..., Any],
+    platform: Stores,
+    options: Callable[[], Mapping[str, Any]] | None,
+    left_out: LeftOut,
+) -> Any:
+    """Make the sink as a worker does, and count the samples that it leaves out."""
+    if isinstance(platform, Stores):
+        platform = dataclasses.replace(platform, name="conformance", dropped=left_out.add)
+    checked = sink_options.checked("conformance", sink, options() if options else {})
+    return sink(platform) if checked is None else sink(platform, checked)
 
 
 def _contract(sink: Any) -> Callable[[Any], None]:

@@ -4,20 +4,31 @@ advice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import inspect
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import redis
 
+from poller import errors
 from poller.db import engine, migrate
 from poller.db.record import stored_readings
 from poller.sinks.api import Sample, Stores
+from poller.sinks.bus.stream import StreamSink
+from poller.sinks.metric_stores.influx import InfluxSink
+from poller.sinks.remote_write import RemoteWriteSink
 from poller.sinks.sql import SqlSink
+from poller.state import redis_client
 from poller.testing import sink_conformance
+from poller.testing.fake_http_store import FakeHttpStore
 from poller.testing.sink_conformance import TARGET
+from poller.testing.store_relay import StoreRelay
 
 
 class Database:
@@ -38,6 +49,120 @@ def database() -> Iterator[Stores]:
 TestSql = sink_conformance.suite(
     SqlSink, database, lambda: stored_readings.between(Database.engine, TARGET.id, 0, 2**62)
 )
+
+
+class WithHttpStore:
+    """The store of the current test of a suite."""
+
+    store: FakeHttpStore
+
+    @classmethod
+    @contextmanager
+    def stores(cls) -> Iterator[Stores]:
+        with FakeHttpStore() as cls.store:
+            yield Stores(None, None, None)
+
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        return {"url": cls.store.url + "/write", "timeout_s": 0.5}
+
+    @classmethod
+    def suite(cls, sink: Any) -> type:
+        return sink_conformance.suite(
+            sink,
+            cls.stores,
+            lambda: cls.store.bodies,
+            options=cls.options,
+            faults=lambda: cls.store,
+        )
+
+
+TestRemoteWrite = WithHttpStore.suite(RemoteWriteSink)
+TestInflux = WithHttpStore.suite(InfluxSink)
+
+
+class WithValkey:
+    """A relay to the Valkey of the tests, which fails on demand; and its stream."""
+
+    url = ""
+    relay: StoreRelay
+
+    @pytest.fixture(autouse=True)
+    def _server(self, valkey_url: str, redis_client: redis.Redis) -> None:
+        WithValkey.url = valkey_url
+
+    @classmethod
+    @contextmanager
+    def stores(cls) -> Iterator[Stores]:
+        port = urlsplit(cls.url).port or 6379
+        with StoreRelay(port) as cls.relay:
+            database = urlsplit(cls.url).path
+            client = redis_client.connect(f"redis://127.0.0.1:{cls.relay.port}{database}")
+            settings = SimpleNamespace(key_prefix="poller:", stream_length=10_000)
+            yield Stores(None, client, settings)
+            client.close()
+
+    @classmethod
+    def stored(cls) -> list[Any]:
+        found: Any = redis.Redis.from_url(cls.url).xrange("poller:readings")
+        return list(found)
+
+
+class TestStream(
+    WithValkey,
+    sink_conformance.suite(  # type: ignore[misc]
+        StreamSink,
+        WithValkey.stores,
+        WithValkey.stored,
+        faults=lambda: WithValkey.relay,
+        once=False,
+    ),
+):
+    """A stream cannot tell a repetition: a lost answer makes its entries come twice."""
+
+
+class WithPostgres:
+    """A relay to the PostgreSQL of the tests, which fails on demand; and its readings."""
+
+    url = ""
+    relay: StoreRelay
+    direct: Any = None
+
+    @pytest.fixture(autouse=True)
+    def _server(self, fresh_postgres_url: str) -> Iterator[None]:
+        WithPostgres.url = fresh_postgres_url
+        WithPostgres.direct = engine.create(fresh_postgres_url)
+        migrate.upgrade(WithPostgres.direct)
+        yield
+        WithPostgres.direct.dispose()
+
+    @classmethod
+    @contextmanager
+    def stores(cls) -> Iterator[Stores]:
+        port = urlsplit(cls.url).port or 5432
+        with StoreRelay(port) as cls.relay:
+            made = engine.create(cls.url.replace(f":{port}/", f":{cls.relay.port}/"))
+            yield Stores(made, None, None)
+            made.dispose()
+
+    @classmethod
+    def stored(cls) -> Collection[Any]:
+        return stored_readings.between(cls.direct, TARGET.id, 0, 2**62)
+
+
+class TestSqlOnPostgres(
+    WithPostgres,
+    sink_conformance.suite(  # type: ignore[misc]
+        SqlSink, WithPostgres.stores, WithPostgres.stored, faults=lambda: WithPostgres.relay
+    ),
+):
+    """A reading is identified by target, time and series: a repetition changes nothing.
+
+    libpq waits without a limit for a server that acknowledges packets and never answers. The sink
+    is then shown as down, and polls wait on disk until the connection ends (docs/sinks.md).
+    """
+
+    test_slow = None
 
 
 class Good:
@@ -78,15 +203,85 @@ class OfAnotherTime(Good):
     api_version = 7
 
 
+class Store(Good):
+    """A sink with a store in memory that fails on demand, as an author would write one."""
+
+    fault = ""
+
+    def __init__(self, stores: Stores) -> None:
+        super().__init__(stores)
+        self.stores = stores
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        if self.fault in ("down", "slow", "cut_request"):
+            raise errors.StoreUnavailable("away")
+        if self.fault == "busy":
+            raise errors.StoreUnavailable("busy", retry_after_s=7)
+        if self.fault == "refuse":
+            self.stores.dropped(len(samples), "not acceptable: up{}")
+            return
+        super().write(samples)
+        if self.fault == "lose_answer":
+            raise errors.StoreUnavailable("cut off")
+
+
+class Optimistic(Store):
+    """Says that all is well although the store is down."""
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        with suppress(errors.StoreUnavailable):
+            super().write(samples)
+
+
+class Patient(Store):
+    """Lets refused samples wait for ever."""
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        if self.fault == "refuse":
+            raise errors.StoreUnavailable("400")
+        super().write(samples)
+
+
+class Silent(Store):
+    """Leaves refused samples out, and tells nobody."""
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        if self.fault != "refuse":
+            super().write(samples)
+
+
+class Hasty(Store):
+    """Calls an outage a refusal, and forgets when the store wants to be asked again."""
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        try:
+            super().write(samples)
+        except errors.StoreUnavailable as error:
+            kind = errors.StoreUnavailable if self.fault == "busy" else errors.StoreError
+            raise kind(error.message) from None
+
+
+class Switch:
+    """The faults of a `Store`."""
+
+    def __init__(self, sink: type[Store]) -> None:
+        self._sink = sink
+
+    def __getattr__(self, fault: str) -> Any:
+        return lambda: setattr(self._sink, "fault", "" if fault == "recover" else fault)
+
+
 def failures(sink: Any) -> dict[str, str]:
+    faults: Any = (lambda: Switch(sink)) if issubclass(sink, Store) else None
     suite: Any = sink_conformance.suite(
-        sink, lambda: nullcontext(Stores(None, None, None)), lambda: sink.store
+        sink, lambda: nullcontext(Stores(None, None, None)), lambda: sink.store, faults=faults
     )
     said = {}
     for name in [name for name in vars(suite) if name.startswith("test_")]:
-        made = sink(Stores(None, None, None))
+        made = contextmanager(inspect.unwrap(suite.made))(suite())
         try:
-            getattr(suite(), name)(*(() if name == "test_contract" else (made,)))
+            with made as sink_made:
+                getattr(suite(), name)(*(() if name == "test_contract" else (sink_made,)))
         except pytest.fail.Exception as failure:
             said[name] = str(failure)
     return said
@@ -100,6 +295,15 @@ def failures(sink: Any) -> dict[str, str]:
         (Losing, {"test_writes"}, "nothing is stored"),
         (Choosy, {"test_writes", "test_repeats"}, "Raise a poller.errors.StoreError"),
         (OfAnotherTime, {"test_contract"}, "it needs sink API 7"),
+        (Store, set(), ""),
+        (Optimistic, {"test_down", "test_slow", "test_busy"}, "samples are lost"),
+        (Patient, {"test_refusing"}, "they would come again for ever"),
+        (Silent, {"test_refusing"}, "nobody knows: call Stores.dropped"),
+        (
+            Hasty,
+            {"test_down", "test_slow", "test_half_written", "test_lost_answer", "test_busy"},
+            "the error has no retry_after_s",
+        ),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
