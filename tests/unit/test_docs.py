@@ -16,11 +16,14 @@ from pydantic import SecretStr
 
 from poller import errors
 from poller.cli.main import Root
+from poller.collectors import descriptions
 from poller.domain.failures import error_codes
 from poller.presentation import code_explanations
 from poller.settings import Settings
 from poller.settings.setting_sources import OTHER_NAMES, SECRETS
 from poller.sinks import api as sink_api
+from poller.sinks import registry as sink_registry
+from poller.sinks import sink_options
 from poller.state import keys
 from poller.web.api import api_v1
 
@@ -54,6 +57,34 @@ def test_every_setting_is_documented() -> None:
         "settings.md",
         head + "".join(rows) + "\nRead by single commands, no settings:\n\n" + "".join(others),
     )
+
+
+def test_every_option_of_a_sink_is_documented() -> None:
+    """The page lists the options of every sink of ours, as `poller sinks options` does."""
+    parts = [
+        "# Options of sinks\n\nThe keys of a table `[sink.NAME]` in `poller.toml`, by `kind`. [Sinks](../sinks.md) has the how-to. "
+        "`poller sinks options KIND` prints the same, also for sinks of other packages.\n"
+    ]
+    for name, admitted in sorted(sink_registry.survey().plugins.items()):
+        if not admitted.sink.__module__.startswith("poller."):
+            continue
+        parts.append(f"\n## {name}\n\n")
+        if sink_options.model_of(admitted.sink) is None:
+            parts.append("No options.\n")
+            continue
+        parts.append("| option | type | default | meaning |\n|---|---|---|---|\n")
+        parts += [_option_row(option) for option in descriptions.options(admitted.sink)]
+    check("sink-options.md", "".join(parts))
+
+
+def _option_row(option: dict[str, Any]) -> str:
+    assert option["description"], f"the option {option['name']} has no description"
+    default = "required" if option["required"] else _default(option["default"])
+    if option["default"] in ((), {}):
+        default = ""
+    bar = "\\|"
+    kind = option["type"].replace("|", bar)
+    return f"| `{option['name']}` | {kind} | {default} | {option['description'].replace('|', bar)} |\n"
 
 
 POLICY_HEAD = """

@@ -12,7 +12,7 @@ from poller import bootstrap, errors
 from poller.cli.arguments import completion
 from poller.cli.command_tree import Listing
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, Item, column, origin_column
+from poller.cli.output.columns import Column, Fit, Item, column, option_text, origin_column
 from poller.cli.output.render import Json
 from poller.presentation import formatting
 from poller.presentation.cluster import sinks_json
@@ -76,6 +76,14 @@ def _last_error(item: Item) -> str:
     return f"{at} {error['text']}{hint}".strip()
 
 
+def _type(item: Item) -> str:
+    return f"{item['type']}, required" if item["required"] else str(item["type"])
+
+
+def _default(item: Item) -> str:
+    return "" if item["default"] is None else option_text(item["default"])
+
+
 _COLUMNS = (
     column("SINK", "name", fit=Fit.WHOLE),
     column("KIND", "kind", fit=Fit.WHOLE, spare=2),
@@ -100,6 +108,13 @@ _BROKEN = (
     column("FROM", "distribution"),
     column("STATE", "state", fit=Fit.WRAP),
     column("REASON", "reason", fit=Fit.WRAP),
+)
+
+_OPTIONS = (
+    column("OPTION", "name", fit=Fit.WHOLE),
+    Column("TYPE", _type),
+    Column("DEFAULT", _default),
+    column("MEANING", "description", fit=Fit.WRAP),
 )
 
 app = typer.Typer(cls=Listing, help="Where readings go: the state of every sink, and a test.")
@@ -141,6 +156,21 @@ def list_(
         render.note(
             f"note: the setting sinks names {unusable}, which cannot be used: no worker will start"
         )
+
+
+@app.command("options")
+def options(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="An installed kind of sink.")],
+    as_json: Json = False,
+) -> None:
+    """List the options of a kind: the keys of its table [sink.NAME] in poller.toml."""
+    from poller.service.cluster import sink_listing
+
+    found = sink_listing.read(bootstrap.services().settings, None).kind(kind)
+    items = [each.model_dump() for each in found.options]
+    render.listing(sinks_json.OPTIONS_SCHEMA, items, _OPTIONS, as_json, kind=kind)
+    if not items and not as_json:
+        render.note(f"a sink of the kind {kind} takes no options")
 
 
 @app.command("test")

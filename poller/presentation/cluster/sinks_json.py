@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -17,6 +17,7 @@ from poller.presentation.record.instants import Instant
 
 SCHEMA = "poller.sinks/2"
 TEST_SCHEMA = "poller.sinks.test/1"
+OPTIONS_SCHEMA = "poller.sinks.options/1"
 
 #: Of a sink that the settings of this machine name, and no running worker has.
 UNKNOWN = "unknown"
@@ -75,6 +76,16 @@ class SinkSummary(BaseModel):
     error: str = Field(description="The last error, while the state is not ok.")
 
 
+class SinkOption(BaseModel):
+    """One option of a kind, a key of its table in poller.toml."""
+
+    name: str
+    type: str
+    default: Any
+    required: bool
+    description: str
+
+
 class InstalledSink(BaseModel):
     """A kind of sink that can be used on this machine."""
 
@@ -85,7 +96,7 @@ class InstalledSink(BaseModel):
     used: bool = Field(description="Whether a sink of this machine's settings is of this kind.")
     state: str
     deprecated: str = Field(description="Why its version of the contract will end.")
-    options: list[str] = Field(description="The names of its options.")
+    options: list[SinkOption]
 
 
 class BrokenSink(BaseModel):

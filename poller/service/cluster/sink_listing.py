@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from poller.collectors import descriptions
 from poller.domain.inventory import did_you_mean
 from poller.domain.record.overview import Overview
 from poller.plugins import Broken
 from poller.presentation.cluster import sinks_json
-from poller.presentation.cluster.sinks_json import InstalledSink, SinkItem
+from poller.presentation.cluster.sinks_json import InstalledSink, SinkItem, SinkOption
 from poller.settings import Settings
 from poller.sinks import registry, sink_options
 
@@ -35,6 +36,12 @@ class SinkListing:
         names = [item.name for item in self.sinks]
         did_you_mean.refuse_unknown("sink", name, names, "poller sinks")
         return self.sinks[names.index(name)]
+
+    def kind(self, name: str) -> InstalledSink:
+        """Return one installed kind. Raises NotFound with the nearest name."""
+        names = [item.name for item in self.installed]
+        did_you_mean.refuse_unknown("kind of sink", name, names, "poller sinks")
+        return self.installed[names.index(name)]
 
 
 def read(settings: Settings, overview: Overview | None) -> SinkListing:
@@ -63,6 +70,7 @@ def configured_kinds(settings: Settings) -> Mapping[str, str]:
 def _installed(name: str, admitted: Admitted, origin: str, is_used: bool) -> InstalledSink:
     distribution, _, version = origin.rpartition(" ")
     model = sink_options.model_of(admitted.sink)
+    options = descriptions.options(admitted.sink) if model else ()
     return InstalledSink(
         name=name,
         distribution=distribution,
@@ -71,5 +79,5 @@ def _installed(name: str, admitted: Admitted, origin: str, is_used: bool) -> Ins
         used=is_used,
         state="deprecated API" if admitted.notice else "ok",
         deprecated=admitted.notice,
-        options=list(model.model_fields) if model else [],
+        options=[SinkOption(**option) for option in options],
     )

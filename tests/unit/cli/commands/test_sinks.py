@@ -94,6 +94,16 @@ def test_singular_is_accepted(capsys: pytest.CaptureFixture[str], home: Path) ->
     assert "sql" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("home")
+def test_the_options_of_a_kind_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A kind without options says so."""
+    rows = [line.split("\t") for line in run(capsys, "options", "remote_write")[1].splitlines()]
+    assert rows[0] == ["option", "type", "default", "meaning"]
+    assert {row[0]: row[1] for row in rows[1:]}["url"] == "text, required"
+    assert "takes no options" in run(capsys, "options", "stream")[2]
+    assert run(capsys, "options", "steam")[0] == 3
+
+
 class Written:
     """A store that takes samples, or refuses them with a hint."""
 
