@@ -84,7 +84,9 @@ def _option_row(option: dict[str, Any]) -> str:
         default = ""
     bar = "\\|"
     kind = option["type"].replace("|", bar)
-    return f"| `{option['name']}` | {kind} | {default} | {option['description'].replace('|', bar)} |\n"
+    return (
+        f"| `{option['name']}` | {kind} | {default} | {option['description'].replace('|', bar)} |\n"
+    )
 
 
 POLICY_HEAD = """
