@@ -106,7 +106,7 @@ def inside(part: str) -> Iterator[None]:
 class UnknownName(InvalidInput):
     """Raised for a field that names a site, credential or collector that does not exist."""
 
-    code = "P106"
+    code = "P107"
     exit_code = 3
 
 

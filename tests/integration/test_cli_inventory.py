@@ -278,7 +278,7 @@ def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -
         ),
         (
             ["device", "add", "x", "::1", "--credential", "nope"],
-            "P106",
+            "P107",
             'no credential named "nope"',
         ),
         (["device", "edit", "sw1"], "P201", "nothing to change"),
@@ -358,7 +358,7 @@ def test_bad_input_is_named_and_changes_nothing(
     refused = cli(*arguments, "--json")
     assert refused.error["code"] == code
     assert message in refused.error["message"]
-    assert refused.code == (3 if code in ("P101", "P106") else 2)
+    assert refused.code == (3 if code in ("P101", "P107") else 2)
     assert refused.out == ""
     assert inventory_feed.version(engine) == before
 
@@ -708,3 +708,22 @@ def test_a_refused_login_names_its_setting(
     assert "login was refused" in unread.err
     assert "POLLER_REDIS_URL" in unread.err
     assert "hunter22" not in refused.err + unread.err
+
+
+def test_a_target_is_shown_with_its_id(cli: Cli) -> None:
+    """The list has the same id, which the API takes; the text has durations in words."""
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "ping", "--interval", "90s"))
+    [listed] = ok(cli("target", "list", "--json")).json["items"]
+    shown = ok(cli("target", "show", "sw1/ping", "--json")).json
+    assert (shown["schema"], shown["id"], shown["name"]) == (
+        "poller.target/1",
+        listed["id"],
+        "ping",
+    )
+    text = ok(cli("target", "show", "sw1", "ping"))
+    assert "interval: 1m30s\n" in text.out
+    assert "poller why sw1/ping" in text.err
+    header, row = ok(cli("target", "list")).out.splitlines()
+    assert (header.split("\t")[-1], row.split("\t")[-1]) == ("id", str(listed["id"]))
+    assert cli("target", "show", "sw1/snmp").code == 3
+    assert "which target" in cli("target", "show", "sw1").err

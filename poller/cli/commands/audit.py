@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -11,17 +12,28 @@ from poller.cli.arguments import since as since_option
 from poller.cli.arguments.since import Since
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, Item, column, plain
+from poller.cli.output.columns import Column, Fit, Item, column, moment, plain
 from poller.cli.output.render import Json, Limit
 from poller.service import command_actor
 
 
 def _what(item: Item) -> str:
-    """`role=viewer -> role=admin`: the fields that differ."""
-    before, after = plain(item["before"]), plain(item["after"])
-    if before and after:
-        return f"{before} -> {after}"
-    return after or before
+    """`role: viewer -> admin, site: ams`: the fields, with what they were and are."""
+    before, after = item["before"], item["after"]
+    return ", ".join(_field(name, before, after) for name in {**before, **after})
+
+
+def _field(name: str, before: Item, after: Item) -> str:
+    """`role: viewer -> admin`; a bulk change counts old values: `enabled: true (12) -> false`."""
+    if name in before and name in after:
+        return f"{name}: {_value(before[name])} -> {_value(after[name])}"
+    return f"{name}: {_value(after.get(name, before.get(name)))}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping) and value and all(type(each) is int for each in value.values()):
+        return ", ".join(f"{each} ({number:,})" for each, number in value.items())
+    return plain(value) or "none"
 
 
 def _subject(item: Item) -> str:
@@ -30,12 +42,12 @@ def _subject(item: Item) -> str:
 
 
 _COLUMNS = (
-    column("AT", "at", fit=Fit.WHOLE),
+    moment("AT", "at"),
     column("WHO", "actor", fit=Fit.WHOLE),
     column("FROM", "address", spare=1),
     column("ACTION", "action", fit=Fit.WHOLE),
-    Column("SUBJECT", _subject),
-    Column("CHANGE", _what, fit=Fit.REST),
+    Column("SUBJECT", _subject, minimum=16),
+    Column("CHANGE", _what, fit=Fit.WRAP, minimum=28),
 )
 
 

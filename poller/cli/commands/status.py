@@ -30,6 +30,8 @@ GLYPHS = {State.OK: "●", State.DEGRADED: "▲", State.FAILING: "■", State.UN
 STYLES = {State.OK: "cyan", State.DEGRADED: "yellow", State.FAILING: "red", State.UNKNOWN: "dim"}
 
 LIMIT = 50
+#: Cells before the second line of a long detail: the width of its name.
+_INDENT = 13
 LAST_ERRORS = 10
 #: Jobs in trouble that have a line; the others are counted.
 LAST_JOBS = 5
@@ -107,8 +109,8 @@ def _show(view: Overview, verdict: Health, is_first_run: bool, details: Sequence
     console = render.console()
 
     def print_line(text: str, style: str = "") -> None:
-        # Soft wrap keeps an error text on one line for grep.
-        console.print(Text(one_line(text), style=style), soft_wrap=True)
+        for line in render.wrapped(one_line(text), console, _INDENT if text[:1] == " " else 0):
+            console.print(Text(line, style=style), soft_wrap=True)
 
     print_line(verdict.text, "bold")
     if not is_first_run:

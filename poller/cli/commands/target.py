@@ -24,6 +24,7 @@ from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
 from poller.cli.arguments.target_arguments import (
     OptionalTargetWord,
+    TargetWord,
     device_argument,
     device_only,
 )
@@ -56,13 +57,14 @@ def _timeout(item: Item) -> str:
 COLUMNS = (
     column("DEVICE", "device", fit=Fit.WHOLE),
     column("TARGET", "name", fit=Fit.WHOLE),
-    column("COLLECTOR", "collector"),
+    column("COLLECTOR", "collector", fit=Fit.WHOLE),
     Column("POLICY", schedule_options.policy_text),
-    Column("INTERVAL", schedule_options.interval_text, right=True),
+    Column("INTERVAL", schedule_options.interval_text, right=True, minimum=8),
     Column("TIMEOUT", _timeout, right=True),
     column("CREDENTIAL", "credential"),
     column("OPTIONS", "options"),
     column("ENABLED", "enabled"),
+    column("ID", "id", right=True, fit=Fit.WHOLE, spare=1),
 )
 
 
@@ -222,6 +224,38 @@ def _after(text: str) -> Position | None:
         raise errors.InvalidInput(f'--after takes DEVICE/TARGET, not "{text}"')
 
     return found
+
+
+@app.command("show")
+def show(device_name: TargetWord, name: Name = None, as_json: Json = False) -> None:
+    """Show one target, and why it is polled as it is."""
+    from poller.service import target_explanation
+    from poller.service.inventory import target_actions
+
+    device, target = target_arguments.one_target(device_name, name)
+    services = bootstrap.services()
+    inventory_database.database(services)
+    found = target_actions.show(services, command_actor.of_command(), device, target)
+    [item] = schedule_options.described([found])
+    if as_json:
+        render.document("poller.target/1", item)
+        return
+    render.record("poller.target/1", _in_words(item), as_json=False)
+    [why] = target_explanation.explain_device(services, device, target, with_runs=False)
+    render.echo(f"\n{why.sentence}")
+    render.note(f"all details: poller why {found.full_name}")
+
+
+def _in_words(item: Item) -> dict[str, Any]:
+    """A target with durations as people write them."""
+    named = ("id", "device", "site", "name", "collector", "options", "credential", "requires")
+    return {
+        **{name: item[name] for name in named},
+        "policy": schedule_options.policy_text(item),
+        "interval": schedule_options.interval_text(item),
+        "timeout": _timeout(item),
+        "enabled": item["enabled"],
+    }
 
 
 app.command("edit")(target_edit.edit)

@@ -112,7 +112,7 @@ def _print_details(body: Mapping[str, Any]) -> None:
     _print_record("breaker", body["breaker"])
     _print_record("dead letter", body["dead_letter"])
     if body["site"]["name"]:
-        _print_record("site", body["site"])
+        _print_record("site", _site(body["site"]))
     _print_list("last runs", body["runs"], _RUNS)
     _print_list("workers", body["workers"], _WORKERS)
     if body["collector"]:
@@ -120,6 +120,18 @@ def _print_details(body: Mapping[str, Any]) -> None:
         named = f"{credential['name']} (of the {credential['of']})" if credential else ""
         fields = {"collector": body["collector"], "credential": named, "options": body["options"]}
         _print_record("polled with", fields)
+
+
+def _site(site: Mapping[str, Any]) -> dict[str, Any]:
+    """The site in plain words."""
+    sample = " of a sample" if site["is_sample"] else ""
+    polled = f"{site['neighbours_answering']:,} of {site['neighbours']:,}{sample} answer"
+    return {
+        "name": site["name"],
+        "dark": f"since {site['dark_since']}" if site["is_dark"] else "no",
+        "canaries": site["canaries"],
+        "neighbours": polled if site["neighbours"] else "none polled",
+    }
 
 
 def _print_record(title: str, fields: Mapping[str, Any] | None) -> None:

@@ -62,6 +62,8 @@ def moment(title: str, key: str, spare: int = 0) -> Column:
         at = item[key]
         if at is None:
             return ""
+        if isinstance(at, str):
+            at = datetime.fromisoformat(at)
         day = at.astimezone(UTC).date()
         today = datetime.now(UTC).date()
         text = rfc3339(at)

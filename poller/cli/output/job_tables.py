@@ -107,13 +107,13 @@ def scope_text(item: Item) -> str:
 JOBS = (
     column("NAME", "name", fit=Fit.WHOLE),
     _styled("STATE", "state"),
-    column("SCHEDULE", "schedule", fit=Fit.WHOLE, spare=1),
+    column("SCHEDULE", "schedule", fit=Fit.WHOLE, spare=3),
     moment("NEXT PLAN", "next_plan"),
     moment("LAST RUN", "last_started", spare=2),
-    _styled("OUTCOME", "last_outcome", spare=4),
-    _seconds("TOOK", "last_duration_seconds", spare=5),
+    _styled("OUTCOME", "last_outcome", spare=1),
+    _seconds("TOOK", "last_duration_seconds", spare=4),
     Column("ATTEMPT", _last_attempt, right=True, fit=Fit.WHOLE, spare=6),
-    moment("NEXT RETRY", "next_retry", spare=3),
+    moment("NEXT RETRY", "next_retry", spare=5),
     Column("HOLDER", _holder, fit=Fit.REST, spare=7),
 )
 RUNS = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -189,6 +190,19 @@ def console(stderr: bool = False) -> Console:
             raise BrokenPipeError  # main.py ends quietly: `poller status | head -1` is no failure
 
     return PipeSafeConsole(stderr=stderr, highlight=False, emoji=False, soft_wrap=False)
+
+
+def wrapped(text: str, screen: Console, indent: int) -> list[str]:
+    """The text within the width of a terminal; in a pipe one line, for grep."""
+    if not screen.is_terminal or not text.strip():
+        return [text]
+    return textwrap.wrap(
+        text,
+        screen.width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _paint(word: str, rest: str) -> None:

@@ -170,6 +170,8 @@ def _board_texts(overview: Overview) -> dict[str, str]:
     texts = {
         "place-due": formatting.exact(overview.due),
         "place-flight": formatting.exact(overview.in_flight),
+        "place-parked": formatting.exact(overview.parked),
+        "place-held": formatting.exact(overview.held),
         "breakers": formatting.exact(breakers),
         "missed": formatting.NOT_MEASURED if missed is None else formatting.count(missed),
         "outcomes": _outcomes(overview),

@@ -12,7 +12,7 @@ from poller.cli import main
     [
         ("device remove x", "rm"),
         ("target delete x", "rm"),
-        ("target show x", "list"),
+        ("target info x", "show"),
         ("credential create x", "add"),
         ("site update x", "edit"),
         ("start", "up"),

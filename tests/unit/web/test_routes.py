@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import re
 
 import pytest
 import web_overviews as fleet
@@ -258,3 +259,20 @@ def test_a_foreign_host_header_is_refused(create_client, path: str, host: str, s
             "evil.example is not a name of this service. Add it to POLLER_WEB_HOSTS to use it.\n"
         )
         assert response.headers["Content-Security-Policy"]
+
+
+def test_every_place_of_the_board_has_a_row(create_client) -> None:
+    """Due, in flight, parked and held, each with its number."""
+    board = dataclasses.replace(fleet.FAILING, due=5, in_flight=6, parked=7, held=8)
+    page = create_client(board).get("/").text
+    for place, number in (("due", 5), ("flight", 6), ("parked", 7), ("held", 8)):
+        assert re.search(rf'data-cell="place-{place}"[^>]*>{number}<', page), place
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/collectors"])
+def test_a_page_links_to_the_versioned_api(create_client, path: str) -> None:
+    """The JSON of the page and the description of the API; no address without a version."""
+    page = create_client(fleet.FAILING).get(path).text
+    assert 'href="api/v1/openapi.json"' in page
+    links = re.findall(r'href="(api/[^"]*)"', page)
+    assert all(link.startswith("api/v1/") for link in links), links

@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from rich.console import Console
 
 from poller import errors
 from poller.cli.output import render
@@ -331,3 +332,15 @@ def test_a_time_of_today_has_no_date_on_a_screen(
     assert drawn(capsys, monkeypatch, 160, {**RUN, "at": before})[0][2].startswith(
         f"{before:%Y-%m-%d}T23:59:59Z"
     )
+
+
+def test_a_long_line_is_wrapped_on_a_terminal_and_whole_in_a_pipe() -> None:
+    """A wrapped line goes on below its text; a name that is wider than the screen stays whole."""
+    text = "  worker     " + " ".join(["w1@pop"] * 20)
+    terminal = Console(width=80, force_terminal=True)
+    first, *others = render.wrapped(text, terminal, indent=13)
+    assert max(map(len, [first, *others])) <= 80
+    assert [line[:14] for line in others] == [" " * 13 + "w"] * len(others)
+    assert render.wrapped(text, Console(width=80, force_terminal=False), indent=13) == [text]
+    assert render.wrapped("x" * 99, terminal, indent=0) == ["x" * 99]
+    assert render.wrapped("", terminal, indent=0) == [""]
