@@ -55,6 +55,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "include": [
             "poller.tasks.job",
             "poller.tasks.poll",
+            "poller.tasks.scrape",
             "poller.workers.lifecycle",
         ],
         "worker_pool": "poller.workers.process.thread_pool:TaskPool",

@@ -21,6 +21,7 @@ from poller.settings.failure_fields import FailureFields
 from poller.settings.service_fields import (
     MetricsFields,
     ReportFields,
+    ScrapeFields,
     TraceFields,
     TrapFields,
     WebFields,
@@ -35,6 +36,7 @@ class Settings(
     TraceFields,
     MetricsFields,
     TrapFields,
+    ScrapeFields,
     AccessFields,
     WebFields,
     RetentionFields,

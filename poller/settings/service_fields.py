@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -56,6 +57,51 @@ class WebFields(BaseModel):
     def _split_hosts(cls, value: Any) -> Any:
         """Turn the text of an environment variable into words."""
         return split_at_commas(value)
+
+
+class ScrapeFields(BaseModel):
+    """Scrapes of `/snmp` and `/probe`."""
+
+    scrape_networks: Words = Field(
+        (),
+        description="Networks whose addresses /snmp and /probe may poll although no device has "
+        "them, such as 10.0.0.0/8. Not set: devices of the inventory only.",
+    )
+    scrape_polls: int = Field(
+        64,
+        ge=1,
+        le=10_000,
+        description="Polls for scrapes that the cluster, and each worker of it, runs at the same "
+        "time; further scrapes get 503.",
+    )
+    scrape_keep_s: float = Field(
+        5.0,
+        ge=0,
+        le=300,
+        description="How long the result of a poll for a scrape also answers other scrapes.",
+    )
+    snmp_config: Words = Field(
+        (),
+        description="Files of modules in snmp_exporter's format for /snmp: paths or patterns. "
+        "Workers need a copy. Not set: built-in modules, and those of each target.",
+    )
+
+    @field_validator("scrape_networks", "snmp_config", mode="before")
+    @classmethod
+    def _split_words(cls, value: Any) -> Any:
+        """Turn the text of an environment variable into words."""
+        return split_at_commas(value)
+
+    @field_validator("scrape_networks", mode="after")
+    @classmethod
+    def _check_networks(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse a text that is no network."""
+        for word in words:
+            try:
+                ipaddress.ip_network(word)
+            except ValueError:
+                raise ValueError(f'"{word}" is no network; write 10.0.0.0/8') from None
+        return words
 
 
 class TrapFields(BaseModel):

@@ -45,11 +45,14 @@
 | `running:<name>` | string  | sign of life of such a request, while it acts; expires           |
 | `ticket:<name>`  | string  | targets of a poll on demand, for an hour, as JSON; expires       |
 | `tickets`        | zset    | name of a ticket -> instant of its request, in ms; bounded       |
+| `scrape:<name>`  | string  | result of the poll of a scrape, or ? and who sent it; expires     |
+| `scrapes`        | zset    | running poll of a scrape -> the end of its time, in ms; bounded  |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
 | `counters:<sink>:<target>` | string | last counters that `remote_write` or `otlp` wrote; expires |
 | `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
 | `domains`        | channel | wakes the workers: the list of queues changed                    |
+| `scraped`        | channel | tells the web processes which poll of a scrape ended             |
 | `redbeat::lock`  | string  | RedBeat's lock: the token of the leader                          |
 | `redbeat::schedule` | zset | key of an entry -> when it is due, in seconds                    |
 | `redbeat:job:*`  | hash    | RedBeat's entry of a job, see cluster/entry_records.py           |
@@ -73,7 +76,7 @@ ROUTINE_PRIORITY = 5
 ROUTINE_MARK = f"\x06\x16{ROUTINE_PRIORITY}"
 
 _TYPES = {
-    "zset": ("inflight", "parked", "held", "unwell", "standbys", "schedule", "tickets"),
+    "zset": ("inflight", "parked", "held", "unwell", "standbys", "schedule", "tickets", "scrapes"),
     "set": ("released", "queues", "own", "troubled"),
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
@@ -84,7 +87,7 @@ _TYPES = {
     "list": ("errors", "set_aside"),
     "stream": ("events", "readings"),
 }
-_CHANNELS = ("wake", "domains")
+_CHANNELS = ("wake", "domains", "scraped")
 #: The type of every key with a fixed name.
 TYPES = {name: kind for kind, names in _TYPES.items() for name in names}
 #: Names that `Keys` offers as attributes.
@@ -128,6 +131,10 @@ class Keys:
     def counters(self, sink: str, target_id: int) -> str:
         """The last poll of a target's counters that a sink wrote."""
         return f"{self.prefix}counters:{sink}:{target_id}"
+
+    def scrape(self, name: str) -> str:
+        """The result of the poll of a scrape."""
+        return f"{self.prefix}scrape:{name}"
 
     def ticket(self, name: str) -> str:
         """The ticket of a poll on demand."""

@@ -13,6 +13,8 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from poller.observability import logs
+from poller.web.exporter import recent_scrapes
+from poller.web.exporter.recent_scrapes import HEAD, RecentScrapes
 
 log = logs.get(__name__)
 
@@ -73,9 +75,16 @@ class WaitingConnections:
 class LimitedProtocol(H11Protocol):
     """One connection. Bytes that complete no request do not prolong its time."""
 
-    def __init__(self, *args: Any, waiting: WaitingConnections, **more: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        waiting: WaitingConnections,
+        scrapes: RecentScrapes | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(*args, **more)
         self._waiting = waiting
+        self._scrapes = scrapes
         self._head_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
         self._body_timer: asyncio.TimerHandle | None = None
@@ -92,7 +101,13 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        is_scrape = self._scrapes is not None and recent_scrapes.is_head(data)
+        if is_scrape and self._answer_scrape(data):
+            return
         super().data_received(data)
+        if is_scrape and self._is_responding:
+            # The task of the request runs later: its route can keep the head.
+            self.scope["extensions"] = {HEAD: {"bytes": data}}
         if self._is_responding:
             self._end_wait()
         self._watch_body(len(data))
@@ -114,6 +129,24 @@ class LimitedProtocol(H11Protocol):
     def cut(self) -> None:
         """Close now, without the bytes that the client does not read."""
         self.transport.abort()
+
+    def _answer_scrape(self, head: bytes) -> bool:
+        """Answer a repeated scrape on a connection between two requests. False if it is none."""
+        is_idle = self.conn.our_state is h11.IDLE and self.conn.their_state is h11.IDLE
+        if not is_idle or self._is_responding or self.conn.trailing_data[0]:
+            return False
+        if self._scrapes is None or self.client is None or self.transport.is_closing():
+            return False
+        response = None if self.flow.write_paused else self._scrapes.response(head, self.client[0])
+        if response is None:
+            return False
+        self._unset_keepalive_if_required()
+        self.server_state.total_requests += 1
+        self.transport.write(response)
+        self._wait_for_request()
+        keep_s, close = self.timeout_keep_alive, self.timeout_keep_alive_handler
+        self.timeout_keep_alive_task = self.loop.call_later(keep_s, close)
+        return True
 
     @property
     def _is_responding(self) -> bool:

@@ -42,6 +42,8 @@ from poller.web.api.live_stream import FrameTexts, StreamSlots
 from poller.web.api.record.event_viewers import EventFeed
 from poller.web.api.snapshot import Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
+from poller.web.exporter import exporter_routes
+from poller.web.exporter.exporter_routes import Exporter
 from poller.web.pages import collectors_page
 from poller.web.pages.html import DisplayOptions, PageRenderer
 from poller.web.pages.themes import RequestedTheme, store_theme
@@ -174,8 +176,18 @@ def create_app(
         provider_routes.add(app, login_pages)
         api_v1.add(app, services)
         readings_routes.add(app, services)
+        exporter = Exporter(services, finder)
+        exporter.recent.extra_headers = _header_bytes()
+        app.state.exporter = exporter
+        exporter_routes.add(app, services, exporter)
         app.state.event_feed = EventFeed(services, ending)
     return app
+
+
+def _header_bytes() -> bytes:
+    """The headers of every response, for responses that are written from memory."""
+    headers = {**SECURITY_HEADERS, "Cache-Control": "no-store"}
+    return "".join(f"{name.lower()}: {value}\r\n" for name, value in headers.items()).encode()
 
 
 def _add_probes(app: FastAPI, snapshots: Snapshots) -> None:

@@ -72,10 +72,14 @@ def server(
 ) -> uvicorn.Server:
     """Create a server of the application; its `run` blocks."""
     stopping = asyncio.Event()
-    protocol: Any = partial(LimitedProtocol, waiting=waiting or WaitingConnections())
+    app = create_app(backend, stopping, hosts, most_streams, services)
+    scrapes = app.state.exporter.recent if services else None
+    protocol: Any = partial(
+        LimitedProtocol, waiting=waiting or WaitingConnections(), scrapes=scrapes
+    )
     settings = services.settings if services else None
     config = uvicorn.Config(
-        create_app(backend, stopping, hosts, most_streams, services),
+        app,
         http=protocol,
         ssl_certfile=(settings.web_tls_cert or None) if settings else None,
         ssl_keyfile=(settings.web_tls_key or None) if settings else None,

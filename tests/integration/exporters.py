@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from poller.cli.output import prometheus_text
 from poller.collectors.credentials import Community
 from poller.collectors.poll_runner import PollReport
 from poller.collectors.snmp import SnmpCollector
+from poller.presentation.exposition import prometheus_text
 from tests.conftest import missing, wait_until
 from tests.unit.collectors.polls import polled
 

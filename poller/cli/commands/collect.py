@@ -159,8 +159,8 @@ def _summary(readings: int, report: PollReport) -> str:
 
 
 def _print_prometheus(readings: ReadingSet, collector: Collector, options: Options) -> None:
-    from poller.cli.output import prometheus_text
     from poller.collectors.api import Documented
+    from poller.presentation.exposition import prometheus_text
 
     texts: Mapping[str, str] = {}
     if isinstance(collector, Documented):

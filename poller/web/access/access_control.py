@@ -25,7 +25,15 @@ LOGIN = "/login"
 LOGOUT = "/logout"
 #: Paths without a login: probes, and the way to log in.
 PUBLIC = frozenset(
-    ("/healthz", "/readyz", LOGIN, "/login/provider", "/login/provider/callback", LOGOUT)
+    (
+        "/healthz",
+        "/readyz",
+        "/-/healthy",
+        LOGIN,
+        "/login/provider",
+        "/login/provider/callback",
+        LOGOUT,
+    )
 )
 STATIC = "/static/"
 #: The right to an open stream is checked this often.

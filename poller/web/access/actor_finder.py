@@ -79,6 +79,29 @@ class ActorFinder:
             return Visit(Actor("local", ActorKind.LOCAL, origin.address))
         return Visit(None)
 
+    def still_admits(self, headers: Headers, actor: Actor) -> Callable[[], bool] | None:
+        """Return a check that the same request would find the same actor, from rows at hand.
+
+        None for an actor that only a whole look at a request finds: a session, a proxy's user.
+        """
+        if actor.kind is ActorKind.TOKEN:
+            digest = token_values.digest(_bearer(headers) or "")
+            return partial(self._is_token_recent, digest, actor)
+        if actor.kind is ActorKind.LOCAL:
+            return self._is_login_unneeded
+        return None
+
+    def _is_token_recent(self, digest: str, actor: Actor) -> bool:
+        row = self._tokens.kept(digest)
+        if row is None or _is_over(row.expires_ms):
+            return False
+        self._mark(digest, row.last_used_ms, partial(_mark_token, self._services, row))
+        return scopes.granted(row.scopes) == actor.scopes and row.site == actor.site
+
+    def _is_login_unneeded(self) -> bool:
+        found = self._means.kept("")
+        return found is not None and not login_demand.is_demanded(self._services.settings, found)
+
     async def is_demanded(self) -> bool:
         """Whether a request without a login is refused; True while that is not known."""
         try:

@@ -32,6 +32,11 @@ class RecentRows(Generic[Row]):
         self._clock = clock
         self._rows: dict[str, tuple[float, Row]] = {}
 
+    def kept(self, key: str) -> Row | None:
+        """Return a row that is fresh; None if it has to be read."""
+        read_mono, row = self._rows.get(key, (0.0, None))
+        return row if self._clock() < read_mono + FRESH_S else None
+
     async def get(self, key: str) -> Row:
         """Return a row. Raises StoreError if it cannot be read and was not read lately."""
         read_mono, row = self._rows.get(key, (0.0, None))

@@ -14,6 +14,7 @@ from poller.domain.failures.outcome import Outcome
 from poller.observability import logs, tracing
 from poller.workers.batch.batch_run import BatchRun
 from poller.workers.batch.poller_parts import make_parts
+from poller.workers.scrapes.scrape_runner import ScrapeRunner
 
 log = logs.get(__name__)
 
@@ -40,6 +41,10 @@ class Poller:
         self.isolation = self._parts.isolation
         self.lending = self._parts.lending
         self.black_box = self._parts.black_box
+
+    def scrape_runner(self) -> ScrapeRunner:
+        """Return a runner of polls for scrapes, which shares the parts of this poller."""
+        return ScrapeRunner(self._parts)
 
     def poll(
         self, token: str, ids: Sequence[int], attempt: int = 0, trace: str | None = None

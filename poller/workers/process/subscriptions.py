@@ -1,5 +1,5 @@
-"""The queues that this worker serves: those on the board that fit its collectors and tags, and
-those of its installed jobs.
+"""The queues that this worker serves: those on the board that fit its collectors and tags, those
+of its installed jobs, and those of scrapes.
 
 A notification on Redis causes a refresh; a periodic refresh makes up for lost notifications.
 """
@@ -14,6 +14,7 @@ from poller import errors, wakeups
 from poller.bootstrap import Services
 from poller.domain.jobs import job_queue
 from poller.domain.scheduling import affinity, queue_routing
+from poller.domain.scrapes import scrape_poll
 from poller.observability import logs
 
 log = logs.get(__name__)
@@ -123,9 +124,11 @@ class Subscriptions:
         fitting = self._fitting
         sessions = self._services.registry.keeping_sessions
         queues = affinity.subscribed_queues(fitting, sessions, consumer.hostname)
+        queues |= _scrape_queues(fitting)
         if not self._is_pausing_jobs:
             queues |= self._job_queues
         consumed = subscribed_queues(consumer.app) | subscribed_job_queues(consumer.app)
+        consumed |= _subscribed(consumer.app, scrape_poll.QUEUE)
         for queue in sorted(consumed - queues):
             consumer.cancel_task_queue(queue)
             self._log_change("queue_left", queue)
@@ -142,6 +145,15 @@ class Subscriptions:
         # The queues of jobs are left and taken up again in every burst of jobs.
         write = log.debug if queue in self._job_queues else log.info
         write(event, queue=queue)
+
+
+def _scrape_queues(fitting: frozenset[str]) -> set[str]:
+    """Return the queues of scrapes: of all workers, and of workers with the tags of a domain."""
+    queues = {scrape_poll.queue_of({})}
+    for queue in fitting:
+        _, required = queue_routing.parse(queue)
+        queues.add(scrape_poll.queue_of(required))
+    return queues
 
 
 def subscribed_queues(celery: Any) -> set[str]:

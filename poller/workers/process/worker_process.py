@@ -29,6 +29,7 @@ from poller.workers.process import handback, process_limits
 from poller.workers.process.heartbeat import Heartbeat
 from poller.workers.process.prefork_children import Phase, PreforkChildren
 from poller.workers.process.subscriptions import subscribed_queues
+from poller.workers.scrapes.scrape_runner import ScrapeRunner
 
 log = logs.get(__name__)
 
@@ -84,6 +85,12 @@ def jobs(hostname: str) -> JobRunner:
 
 
 @lru_cache(maxsize=1)
+def scrapes(hostname: str) -> ScrapeRunner:
+    """Return the polls for scrapes of this process."""
+    return poller(hostname).scrape_runner()
+
+
+@lru_cache(maxsize=1)
 def heartbeat(hostname: str) -> Heartbeat:
     """Return the heartbeat of this worker. A prefork child has none."""
     services = bootstrap.services()
@@ -98,6 +105,7 @@ def become_child(hostname: str, children: PreforkChildren) -> None:
     bootstrap.services.cache_clear()
     poller.cache_clear()
     jobs.cache_clear()
+    scrapes.cache_clear()
 
     level = int(os.environ.get("CELERY_LOG_LEVEL") or 0)
     application.configure_logs(level or None)  # with the redactor of this process

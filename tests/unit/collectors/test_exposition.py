@@ -6,8 +6,8 @@ import math
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from poller.cli.output import prometheus_text
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet, Series, SeriesSet
+from poller.presentation.exposition import prometheus_text
 
 NASTY = 'a "quoted" \\ back\nslash {x="1"} ž'
 

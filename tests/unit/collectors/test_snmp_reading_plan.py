@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from poller.cli.output import prometheus_text
 from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.metrics import mapping
 from poller.collectors.snmp.metrics.reading_plan import Shapes
@@ -15,6 +14,7 @@ from poller.collectors.snmp.modules import module_catalog, module_parser
 from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.wire import value_types
 from poller.collectors.snmp.wire.value_types import Value
+from poller.presentation.exposition import prometheus_text
 
 IF_MIB = module_catalog.select(("if_mib",))
 TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"

@@ -1,7 +1,7 @@
 """From {oid: value} and modules to samples, by snmp_exporter's rules for values and labels.
 
 Pure: no I/O. Numbers stay as the device sent them; snmp_exporter's Counter64 modulo 2**53 is
-applied where its text format is written, in `poller.cli.output.prometheus_text`.
+applied where its text format is written, in `poller.presentation.exposition.prometheus_text`.
 """
 
 from __future__ import annotations

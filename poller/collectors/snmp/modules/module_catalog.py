@@ -7,7 +7,7 @@ file that cannot be used.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib import resources
 
@@ -16,6 +16,7 @@ from poller.collectors.snmp.modules import module_files, module_parser
 from poller.collectors.snmp.modules.file_logins import Auth
 from poller.collectors.snmp.modules.module_files import Library
 from poller.collectors.snmp.modules.module_model import Module
+from poller.collectors.snmp.modules.module_parser import ModuleFile
 from poller.collectors.snmp.modules.module_set import ModuleSet
 
 Names = tuple[str, ...]
@@ -28,12 +29,17 @@ BASE: Names = ("system", "if_mib")
 def built_in() -> Mapping[str, Module]:
     """Return the built-in modules by name; their files are parsed once per process."""
     modules: dict[str, Module] = {}
-    for file in resources.files(__package__).joinpath("builtin").iterdir():
-        if file.name.endswith(".yml"):
-            text = file.read_text(encoding="utf-8")
-            modules.update(module_parser.parse(text, file.name))
+    for file in built_in_files():
+        modules.update({name: file.module(name) for name in file.modules})
 
     return modules
+
+
+def built_in_files() -> Iterator[ModuleFile]:
+    """Yield the built-in files, read as far as the names of their modules."""
+    for file in resources.files(__package__).joinpath("builtin").iterdir():
+        if file.name.endswith(".yml"):
+            yield module_parser.read(file.read_text(encoding="utf-8"), file.name)
 
 
 def names(config: Names = ()) -> set[str]:

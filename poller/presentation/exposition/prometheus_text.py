@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from poller.domain.metrics.reading import Kind, Labels, ReadingSet
 
-_FLOAT_MANTISSA = 2**53
+FLOAT_MANTISSA = 2**53
 _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _LABEL_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
@@ -22,13 +22,41 @@ Sample = tuple[Labels, float, Kind]
 def lines(readings: ReadingSet, help_texts: Mapping[str, str]) -> Iterator[str]:
     """The exposition line by line: metrics sorted by name, each with HELP, TYPE and its samples."""
     for name, samples in sorted(_families(readings).items()):
-        if name in help_texts:
-            text = help_texts[name].translate(_HELP_ESCAPES)
-            yield f"# HELP {name} {text}"
-        kind = Kind.COUNTER if samples[0][2] is Kind.COUNTER else Kind.GAUGE
-        yield f"# TYPE {name} {kind.value}"
+        yield from head(name, samples[0][2], help_texts)
         for labels, value, _ in sorted(samples, key=itemgetter(0)):
-            yield f"{name}{_labels(labels)} {_value(value)}"
+            yield f"{series_text(name, labels)} {value_text(value)}"
+
+
+def head(name: str, kind: Kind, help_texts: Mapping[str, str]) -> Iterator[str]:
+    """The lines before the samples of a metric: its help, if it has one, and its type."""
+    if name in help_texts:
+        text = help_texts[name].translate(_HELP_ESCAPES)
+        yield f"# HELP {name} {text}"
+    shown = Kind.COUNTER if kind is Kind.COUNTER else Kind.GAUGE
+    yield f"# TYPE {name} {shown.value}"
+
+
+def series_text(name: str, labels: Labels) -> str:
+    """`name{interface="ether1",vlan="7"}`, or the name alone."""
+    if not labels:
+        return name
+    pairs = ",".join(f'{key}="{value.translate(_LABEL_ESCAPES)}"' for key, value in labels)
+    return f"{name}{{{pairs}}}"
+
+
+def value_text(value: float) -> str:
+    """A value as Prometheus parses it; integers without a fraction."""
+    if isinstance(value, int):
+        wrapped = value % FLOAT_MANTISSA if value >= FLOAT_MANTISSA else int(value)
+        return str(wrapped)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    if value.is_integer() and abs(value) < FLOAT_MANTISSA:
+        return str(int(value))
+
+    return repr(value)
 
 
 def _families(readings: ReadingSet) -> dict[str, list[Sample]]:
@@ -38,26 +66,3 @@ def _families(readings: ReadingSet) -> dict[str, list[Sample]]:
         samples = families.setdefault(series.name, [])
         samples.append((series.labels, value, series.kind))
     return families
-
-
-def _labels(labels: Labels) -> str:
-    """`{interface="ether1",vlan="7"}`, or an empty text."""
-    if not labels:
-        return ""
-    pairs = ",".join(f'{key}="{value.translate(_LABEL_ESCAPES)}"' for key, value in labels)
-    return f"{{{pairs}}}"
-
-
-def _value(value: float) -> str:
-    """A value as Prometheus parses it; integers without a fraction."""
-    if isinstance(value, int):
-        wrapped = value % _FLOAT_MANTISSA if value >= _FLOAT_MANTISSA else int(value)
-        return str(wrapped)
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    if value.is_integer() and abs(value) < _FLOAT_MANTISSA:
-        return str(int(value))
-
-    return repr(value)

@@ -1,0 +1,1 @@
+"""What scrapes read of the inventory."""

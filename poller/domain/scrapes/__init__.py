@@ -1,0 +1,1 @@
+"""Scrapes of exporters that poller stands in for: their parameters, and which poll answers."""

@@ -1,0 +1,1 @@
+"""Readings in the text format of Prometheus."""

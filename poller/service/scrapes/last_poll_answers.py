@@ -1,0 +1,122 @@
+"""Answers from the last polls of targets, and from the next one where the last is too old."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from poller.db.scrapes.scraped_devices import ScrapedTarget
+from poller.domain.scrapes import poll_freshness, scrape_answer
+from poller.domain.scrapes.poll_freshness import Judgement, Source
+from poller.domain.scrapes.scrape_answer import ScrapeAnswer
+from poller.presentation.exposition import scrape_metrics
+from poller.service.scrapes.last_polls import HASTY_PASS_S, LastPoll, LastPolls
+from poller.service.scrapes.scrape_sender import ScrapeSender
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+
+#: Writes the text of a poll, all but its age.
+Render = Callable[[LastPoll], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A target whose last poll is wanted. `key` tells texts of the same poll apart."""
+
+    device: str
+    target: ScrapedTarget
+    key: object
+    render: Render
+    shows_failure: bool = False  # a failed poll is an answer, as of blackbox_exporter
+
+
+class LastPollAnswers:
+    """One per web process. `wait` is used on one event loop."""
+
+    def __init__(self, services: Services, polls: LastPolls, sender: ScrapeSender) -> None:
+        self._services = services
+        self._polls = polls
+        self._sender = sender
+        self._waiting = 0
+
+    def quick(self, wanted: Wanted) -> bytes | None:
+        """Return the text of a fresh last poll that is at hand, else None. Never waits."""
+        poll = self._polls.kept(wanted.target.id)
+        if poll is None or not wanted.target.enabled:
+            return None
+        now_ms = self._polls.now_ms()
+        read_ms = poll.read_ms
+        interval_ms = wanted.target.interval_ms
+        judgement = poll_freshness.judge(poll.status, read_ms, interval_ms, now_ms)
+        if read_ms is None or judgement.source is not Source.LAST_POLL:
+            return None
+        body = poll.rendered.get(wanted.key)
+        if body is None:
+            body = poll.rendered[wanted.key] = wanted.render(poll)
+        age_s = max(0, now_ms - read_ms) / 1000
+        return body + scrape_metrics.age(age_s).encode()
+
+    async def wait(self, wanted: Wanted, within_s: float) -> ScrapeAnswer:
+        """Answer from the last poll, or poll the target now and wait. Raises StoreError."""
+        if not wanted.target.enabled:
+            return scrape_answer.failure(
+                scrape_answer.FAILED, f"{_name(wanted)} is disabled in poller"
+            )
+        until_mono = time.monotonic() + within_s
+        if self.quick(wanted) is None:
+            await self._sender.in_thread(self._polls.read, [wanted.target.id])
+        has_demanded = False
+        while True:
+            body = self.quick(wanted)
+            if body is not None:
+                return ScrapeAnswer(scrape_answer.OK, body)
+            judgement = self._judgement(wanted)
+            if judgement.source is Source.FAILURE:
+                text = f"error polling {_name(wanted)}: {judgement.text}"
+                return scrape_answer.failure(scrape_answer.FAILED, text)
+            if not has_demanded:
+                has_demanded = True
+                refusal = await self._demand(wanted)
+                if refusal is not None:
+                    return refusal
+            if time.monotonic() >= until_mono:
+                text = f"{_name(wanted)} was not polled within {within_s:.3g} s"
+                hint = f"`poller why {wanted.device}` says why"
+                return scrape_answer.failure(scrape_answer.FAILED, f"{text}; {hint}")
+            await self._sleep(until_mono)
+
+    def _judgement(self, wanted: Wanted) -> Judgement:
+        poll = self._polls.kept(wanted.target.id)
+        if poll is None:
+            return Judgement(Source.NEXT_POLL)
+        now_ms = self._polls.now_ms()
+        interval_ms = wanted.target.interval_ms
+        return poll_freshness.judge(poll.status, poll.read_ms, interval_ms, now_ms)
+
+    async def _demand(self, wanted: Wanted) -> ScrapeAnswer | None:
+        """Make the target due at once; one in flight is being polled already."""
+        if self._waiting >= self._services.settings.scrape_polls:
+            text = f"{self._waiting} scrapes wait for polls already (setting scrape_polls)"
+            return scrape_answer.failure(scrape_answer.UNAVAILABLE, text)
+        target_id = wanted.target.id
+        _, places = await self._sender.in_thread(self._services.board.demand, [target_id])
+        if places.get(target_id, "gone") == "gone":
+            text = f"{_name(wanted)} is not scheduled yet; `poller status` says why"
+            return scrape_answer.failure(scrape_answer.UNAVAILABLE, text)
+        return None
+
+    async def _sleep(self, until_mono: float) -> None:
+        self._waiting += 1
+        try:
+            self._polls.hasten(until_mono)
+            await asyncio.sleep(HASTY_PASS_S)
+        finally:
+            self._waiting -= 1
+
+
+def _name(wanted: Wanted) -> str:
+    return f"{wanted.device}/{wanted.target.name}"

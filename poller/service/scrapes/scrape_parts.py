@@ -1,0 +1,39 @@
+"""The parts that all scrapes of a web process share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from poller.presentation.exposition.shape_text import ShapeTexts
+from poller.service.scrapes.known_devices import KnownDevices
+from poller.service.scrapes.last_poll_answers import LastPollAnswers
+from poller.service.scrapes.last_polls import LastPolls
+from poller.service.scrapes.scrape_sender import ScrapeSender
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+
+#: The sink whose readings answer scrapes.
+STORE = "sql"
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapeParts:
+    """What scrapes stand on. Without the `sql` sink every scrape is polled."""
+
+    services: Services
+    devices: KnownDevices
+    sender: ScrapeSender
+    answers: LastPollAnswers
+    shape_texts: ShapeTexts
+    has_last_polls: bool
+
+
+def make(services: Services) -> ScrapeParts:
+    """Make the parts. No store is asked yet."""
+    devices = KnownDevices(services)
+    sender = ScrapeSender(services)
+    answers = LastPollAnswers(services, LastPolls(services, devices), sender)
+    has_last_polls = STORE in services.settings.sinks
+    return ScrapeParts(services, devices, sender, answers, ShapeTexts(), has_last_polls)

@@ -1,0 +1,1 @@
+"""The HTTP side of scrapes: `/snmp`, `/probe` and the paths beside them."""

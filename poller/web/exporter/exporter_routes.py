@@ -1,0 +1,147 @@
+"""`/snmp` and `/probe` with the contract of snmp_exporter and blackbox_exporter, and the paths
+beside them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl
+
+from fastapi import FastAPI, Request
+from fastapi.responses import PlainTextResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from poller import errors
+from poller.bootstrap import Services
+from poller.domain.access.actor import Actor
+from poller.domain.access.scopes import Scope
+from poller.domain.scrapes import probe_query, scrape_answer, scrape_query
+from poller.domain.scrapes.scrape_answer import ScrapeAnswer
+from poller.domain.scrapes.scrape_query import Pairs
+from poller.service.scrapes import module_config, scrape_parts
+from poller.service.scrapes.probe_scrape import ProbeScrapes
+from poller.service.scrapes.snmp_scrape import Known, SnmpScrapes
+from poller.web.access.actor_finder import ActorFinder
+from poller.web.api.contract.needs import Needs
+from poller.web.exporter import recent_scrapes
+from poller.web.exporter.recent_scrapes import CONTENT_TYPE, HEAD, RecentScrapes
+
+TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
+#: A token of one site may scrape devices of its site.
+_SCRAPING = Needs(Scope.SCRAPE)
+
+
+class Exporter:
+    """The scrapes of a web process."""
+
+    def __init__(self, services: Services, finder: ActorFinder) -> None:
+        parts = scrape_parts.make(services)
+        self._finder = finder
+        self._snmp = SnmpScrapes(parts)
+        self._probes = ProbeScrapes(parts)
+        self.recent = RecentScrapes(parts.devices, parts.answers)
+
+    async def snmp(self, request: Request, actor: Actor) -> ScrapeAnswer:
+        """Answer a scrape of `/snmp`. Raises ConfigError, StoreError."""
+        query = scrape_query.parse_snmp(_pairs(request))
+        within_s = _timeout_s(request)
+        prepared = await self._snmp.prepare(actor, query)
+        answer = await self._snmp.answer(query, prepared, within_s)
+        self._remember(request, actor, prepared, answer)
+        return answer
+
+    async def probe(self, request: Request, actor: Actor) -> ScrapeAnswer:
+        """Answer a scrape of `/probe`. Raises ConfigError, StoreError."""
+        query = probe_query.parse_probe(_pairs(request))
+        within_s = _timeout_s(request)
+        prepared = await self._probes.prepare(actor, query)
+        answer = await self._probes.answer(query, prepared, within_s)
+        self._remember(request, actor, prepared, answer)
+        return answer
+
+    def _remember(
+        self, request: Request, actor: Actor, prepared: object, answer: ScrapeAnswer
+    ) -> None:
+        head = request.scope.get("extensions", {}).get(HEAD, {}).get("bytes")
+        may_scrape = self._finder.still_admits(request.headers, actor)
+        if head is None or may_scrape is None or not isinstance(prepared, Known):
+            return
+        is_plain = not any(name in request.headers for name in recent_scrapes.SPECIAL)
+        if answer.status == scrape_answer.OK and request.client is not None and is_plain:
+            self.recent.remember(head, request.client.host, prepared, may_scrape)
+
+
+def add(app: FastAPI, services: Services, exporter: Exporter) -> None:
+    """Add the routes. They are no part of the API and of its document."""
+
+    async def snmp(request: Request) -> Response:
+        """A scrape of one SNMP target, as of snmp_exporter."""
+        return await _answered(exporter.snmp, request)
+
+    async def probe(request: Request) -> Response:
+        """A scrape of one target, as of blackbox_exporter and mktxp."""
+        return await _answered(exporter.probe, request)
+
+    async def config(request: Request) -> Response:
+        """The modules of `/snmp`, without logins."""
+        _SCRAPING.admitted(request)
+        return await _from_files(partial(module_config.document, services), "%s")
+
+    async def reload(request: Request) -> Response:
+        """Read and check the module files now; an edited file is read at its next use anyway."""
+        _SCRAPING.admitted(request)
+        if request.method != "POST":
+            return _text(scrape_answer.BAD_REQUEST, "POST method expected")
+        return await _from_files(partial(module_config.check, services), "%s modules\n")
+
+    async def healthy(request: Request) -> Response:
+        """Liveness: the process responds."""
+        return PlainTextResponse("Healthy")
+
+    routes: dict[str, Any] = {"/snmp": snmp, "/probe": probe, "/config": config}
+    for path, handler in routes.items():
+        app.add_api_route(path, handler, methods=["GET"], include_in_schema=False)
+    app.add_api_route("/-/reload", reload, methods=["GET", "PUT", "POST"], include_in_schema=False)
+    app.add_api_route("/-/healthy", healthy, methods=["GET"], include_in_schema=False)
+
+
+async def _answered(scrape: Any, request: Request) -> Response:
+    """Answer with the texts and status codes of an exporter, whatever goes wrong."""
+    actor = _SCRAPING.admitted(request)
+    try:
+        answer: ScrapeAnswer = await scrape(request, actor)
+    except errors.NotAllowed as error:
+        return _text(scrape_answer.FORBIDDEN, _with_hint(error))
+    except errors.CollectorMissing as error:
+        return _text(scrape_answer.UNAVAILABLE, _with_hint(error))
+    except errors.ConfigError as error:
+        return _text(scrape_answer.BAD_REQUEST, _with_hint(error))
+    except errors.StoreError:
+        return _text(scrape_answer.UNAVAILABLE, "a store of poller cannot be used now")
+    return Response(answer.body, answer.status, media_type=CONTENT_TYPE)
+
+
+async def _from_files(read: Any, form: str) -> Response:
+    try:
+        found = await run_in_threadpool(read)
+    except errors.ConfigError as error:
+        return _text(scrape_answer.FAILED, f"failed to reload config: {error}")
+    return PlainTextResponse(form % found)
+
+
+def _with_hint(error: errors.PollerError) -> str:
+    return f"{error}; {error.hint}" if error.hint else str(error)
+
+
+def _text(status: int, text: str) -> Response:
+    return PlainTextResponse(f"{text}\n", status)
+
+
+def _pairs(request: Request) -> Pairs:
+    query = request.scope["query_string"].decode("latin-1")
+    return parse_qsl(query, keep_blank_values=True, max_num_fields=100)
+
+
+def _timeout_s(request: Request) -> float:
+    return scrape_query.timeout_s(request.headers.get(TIMEOUT_HEADER, ""))

@@ -1,0 +1,1 @@
+"""Polls of scrapes, for addresses and modules that no target has."""
