@@ -43,6 +43,8 @@ def readings(
     ]
     for reading in found or ():
         made += _of_reading(reading, at_ms)
+        if reading.name == "ping_info" and reading.labels.get("method") != "icmp":
+            return made  # a ping by TCP has no durations of ICMP
     return made
 
 

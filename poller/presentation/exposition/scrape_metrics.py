@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.presentation.exposition import prometheus_text
@@ -20,6 +21,14 @@ HELP = {
     AGE: "Time since the poll that this scrape got was answered; 0 for a poll of its own.",
     PARTIAL: "1 for each table that the poll could not read; the other tables are here.",
 }
+#: By metric: the number it has, and whether that counts once for all modules.
+_FIELDS = {
+    "snmp_scrape_duration_seconds": ("duration", False),
+    "snmp_scrape_packets_retried": ("retried", True),
+    "snmp_scrape_packets_sent": ("sent", True),
+    "snmp_scrape_pdus_returned": ("samples", True),
+    "snmp_scrape_walk_duration_seconds": ("duration", False),
+}
 _AGE_HEAD = "".join(f"{line}\n" for line in prometheus_text.head(AGE, Kind.GAUGE, HELP))
 
 
@@ -35,18 +44,25 @@ class ScrapeCost:
 
 def of_snmp(modules: Sequence[str], cost: ScrapeCost) -> str:
     """Return the metrics of snmp_exporter, which has each of them by module."""
-    readings: list[Reading] = []
-    for module in modules or ("",):
-        is_first = module == (modules or ("",))[0]
-        values = {
-            "snmp_scrape_walk_duration_seconds": cost.duration_s,
-            "snmp_scrape_packets_sent": cost.sent if is_first else 0,
-            "snmp_scrape_packets_retried": cost.retried if is_first else 0,
-            "snmp_scrape_pdus_returned": cost.samples if is_first else 0,
-            "snmp_scrape_duration_seconds": cost.duration_s,
-        }
-        readings += [Reading(name, value, {"module": module}) for name, value in values.items()]
-    return text(readings, HELP)
+    return _template(tuple(modules) or ("",)) % {
+        "duration": cost.duration_s,
+        "sent": cost.sent,
+        "retried": cost.retried,
+        "samples": cost.samples,
+    }
+
+
+@lru_cache(maxsize=1024)
+def _template(modules: tuple[str, ...]) -> str:
+    """The lines with places for the numbers; the first module has those that are counted."""
+    lines = []
+    for name, (key, is_counted) in _FIELDS.items():
+        lines += [line.replace("%", "%%") for line in prometheus_text.head(name, Kind.GAUGE, HELP)]
+        for module in modules:
+            series = prometheus_text.series_text(name, (("module", module),)).replace("%", "%%")
+            number = "0" if is_counted and module != modules[0] else f"%({key})s"
+            lines.append(f"{series} {number}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def partial(failed: Iterable[tuple[str, str]]) -> str:

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 #: Fields of a module of the flat format that belong to its login.
 _LOGIN = ("auth", "version")
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes shared parts in full, as people read them."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def document(services: Services) -> str:
@@ -28,7 +34,7 @@ def document(services: Services) -> str:
     for file in module_files.library(config).files if config else ():
         modules.update(file.modules)
     shown = {name: _without_login(body) for name, body in sorted(modules.items())}
-    text: str = yaml.dump({"modules": shown}, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump({"modules": shown}, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
 

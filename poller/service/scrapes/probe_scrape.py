@@ -78,7 +78,7 @@ class ProbeScrapes:
                 if target.collector == query.collector and _is_covered(target, query):
                     render = partial(self._of_last_poll, query, target)
                     wanted = Wanted(device.name, target, ("probe", query.module), render)
-                    return Known(place.text, place.devices, wanted)
+                    return Known(place.text, place.kept, wanted)
         return None
 
     def _own_poll(self, actor: Actor, query: ProbeQuery, place: Place) -> ScrapePoll:

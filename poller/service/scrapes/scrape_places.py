@@ -23,7 +23,8 @@ class Place:
     """Where a scrape is directed. A stranger has no devices."""
 
     text: str  # what the devices were found by
-    devices: Devices
+    kept: Devices  # as they are kept under this text
+    devices: Devices  # those that the actor may see
     port: int | None  # None: that of the target that answers
 
 
@@ -34,14 +35,16 @@ def find(
 
     A device of another site does not exist for a token of one site.
     """
-    by_name = [each for each in known.find(text) if each.name == text]
+    kept = known.find(text)
+    by_name = [each for each in kept if each.name == text]
     if by_name:
-        return Place(text, _visible(by_name, actor), None)
+        return Place(text, kept, _visible(by_name, actor), None)
     if host is None:
-        return Place(text, (), None)
+        return Place(text, kept, (), None)
     address = _canonical(host.host)
-    found = [each for each in known.find(address) if each.address == address]
-    return Place(address, _visible(found, actor), host.port or default_port)
+    kept = known.find(address)
+    found = [each for each in kept if each.address == address]
+    return Place(address, kept, _visible(found, actor), host.port or default_port)
 
 
 def stranger_address(services: Services, actor: Actor, host: HostPort | None, text: str) -> str:

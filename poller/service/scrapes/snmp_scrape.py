@@ -88,7 +88,7 @@ class SnmpScrapes:
                 key = (cover.modules, cover.shown)
                 render = partial(snmp_texts.of_last_poll, self._parts.shape_texts, cover)
                 wanted = Wanted(device.name, cover.target, key, render)
-                return Known(place.text, place.devices, wanted)
+                return Known(place.text, place.kept, wanted)
         return None
 
     def _own_poll(self, actor: Actor, query: SnmpQuery, place: Place) -> ScrapePoll:
