@@ -16,6 +16,8 @@ from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack, unpack
 #: The largest result, in characters of Redis.
 MOST_CHARACTERS = 8_000_000
 QUEUE = "scrape"
+#: Whole numbers from here on are rounded when they become floats.
+EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class ScrapeResult:
         ]
         parts = [json.dumps(head)]
         if self.readings is not None:
-            values = zlib.compress(pack(self.readings.values), 1)
+            values = zlib.compress(pack([_exact(each) for each in self.readings.values]), 1)
             parts += [_text(self.readings.series.packed), _text(values)]
         return "\n".join(parts)
 
@@ -96,6 +98,11 @@ def queue_of(requires: Mapping[str, str]) -> str:
     """Return the queue of scrapes for workers with these tags: `scrape`, `scrape;site=ams`."""
     tags = "".join(f";{key}={value}" for key, value in sorted(requires.items()))
     return QUEUE + tags
+
+
+def _exact(value: float) -> float:
+    """Return a Counter64 modulo 2**53 as snmp_exporter does, while it is still a whole number."""
+    return value % EXACT if isinstance(value, int) and value >= EXACT else value
 
 
 def _text(packed: bytes) -> str:

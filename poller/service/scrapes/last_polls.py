@@ -62,6 +62,7 @@ class LastPolls:
         self._asked_mono: dict[int, float] = {}
         self._hasty_until_mono = 0.0
         self._wake = threading.Event()
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._clock_offset_ms = 0.0  # of the server's clock to the monotonic one
 
@@ -85,6 +86,11 @@ class LastPolls:
         self._hasty_until_mono = max(self._hasty_until_mono, until_mono)
         self._wake.set()
 
+    def close(self) -> None:
+        """End the thread that reads."""
+        self._stopping.set()
+        self._wake.set()
+
     def _start(self) -> None:
         if self._thread is None:
             with self._lock:
@@ -95,9 +101,9 @@ class LastPolls:
                     self._thread.start()
 
     def _run(self) -> None:
-        while True:
+        while not self._stopping.is_set():
             if time.monotonic() < self._hasty_until_mono:
-                time.sleep(HASTY_PASS_S)
+                self._stopping.wait(HASTY_PASS_S)
             else:
                 self._wake.wait(PASS_S)
             self._wake.clear()
@@ -106,10 +112,10 @@ class LastPolls:
             except (errors.StoreError, errors.SchemaMismatch) as error:
                 log.warning("last_polls_not_read", error=str(error))
                 self._polls.clear()  # a poll that nobody confirms is no last poll
-                time.sleep(AWAY_S)
+                self._stopping.wait(AWAY_S)
             except Exception:  # door: the end of this thread; it must not die
                 log.exception("scrape_reader_broke")
-                time.sleep(AWAY_S)
+                self._stopping.wait(AWAY_S)
 
     def _pass(self) -> None:
         self._devices.refresh()

@@ -24,16 +24,23 @@ class ScrapeParts:
 
     services: Services
     devices: KnownDevices
+    polls: LastPolls
     sender: ScrapeSender
     answers: LastPollAnswers
     shape_texts: ShapeTexts
     has_last_polls: bool
+
+    def close(self) -> None:
+        """End the threads of scrapes."""
+        self.polls.close()
+        self.sender.close()
 
 
 def make(services: Services) -> ScrapeParts:
     """Make the parts. No store is asked yet."""
     devices = KnownDevices(services)
     sender = ScrapeSender(services)
-    answers = LastPollAnswers(services, LastPolls(services, devices), sender)
+    polls = LastPolls(services, devices)
+    answers = LastPollAnswers(services, polls, sender)
     has_last_polls = STORE in services.settings.sinks
-    return ScrapeParts(services, devices, sender, answers, ShapeTexts(), has_last_polls)
+    return ScrapeParts(services, devices, polls, sender, answers, ShapeTexts(), has_last_polls)

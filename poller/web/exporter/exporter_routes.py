@@ -37,6 +37,7 @@ class Exporter:
 
     def __init__(self, services: Services, finder: ActorFinder) -> None:
         parts = scrape_parts.make(services)
+        self._parts = parts
         self._finder = finder
         self._snmp = SnmpScrapes(parts)
         self._probes = ProbeScrapes(parts)
@@ -59,6 +60,10 @@ class Exporter:
         answer = await self._probes.answer(query, prepared, within_s)
         self._remember(request, actor, prepared, answer)
         return answer
+
+    def close(self) -> None:
+        """End the threads of scrapes, where the process goes on."""
+        self._parts.close()
 
     def _remember(
         self, request: Request, actor: Actor, prepared: object, answer: ScrapeAnswer
