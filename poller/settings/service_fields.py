@@ -88,13 +88,13 @@ class ScrapeFields(BaseModel):
 
     @field_validator("scrape_networks", "snmp_config", mode="before")
     @classmethod
-    def _split_words(cls, value: Any) -> Any:
+    def _split_scrape_words(cls, value: Any) -> Any:
         """Turn the text of an environment variable into words."""
         return split_at_commas(value)
 
     @field_validator("scrape_networks", mode="after")
     @classmethod
-    def _check_networks(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_scrape_networks(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         """Refuse a text that is no network."""
         for word in words:
             try:
