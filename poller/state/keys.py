@@ -48,7 +48,7 @@
 | `scrape:<name>`  | string  | result of the poll of a scrape, or ? and who sent it; expires     |
 | `scrapes`        | zset    | running poll of a scrape -> the end of its time, in ms; bounded  |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
-| `counters:<sink>:<target>` | string | last counters that `remote_write` or `otlp` wrote; expires |
+| `counters:<sink>:<hour>` | hash | target id -> last counters that the sink wrote; expires   |
 | `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
 | `domains`        | channel | wakes the workers: the list of queues changed                    |
@@ -128,9 +128,9 @@ class Keys:
         """The counter of failed log-ins of an address or a user."""
         return f"{self.prefix}logins:{subject}"
 
-    def counters(self, sink: str, target_id: int) -> str:
-        """The last poll of a target's counters that a sink wrote."""
-        return f"{self.prefix}counters:{sink}:{target_id}"
+    def counters(self, sink: str, hour: int) -> str:
+        """The last counters of targets that a sink wrote within an hour."""
+        return f"{self.prefix}counters:{sink}:{hour}"
 
     def scrape(self, name: str) -> str:
         """The result of the poll of a scrape."""

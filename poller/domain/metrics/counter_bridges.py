@@ -9,6 +9,7 @@ device gave them. Where the evidence does not decide, nothing is added.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import lt
@@ -40,7 +41,7 @@ class LastPoll(NamedTuple):
 
     at_ms: int
     boot_ms: int | None
-    values: Sequence[float]
+    values: array[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,9 @@ class CounterPlan:
                 evidence = finder.columns(column, series)
                 self._counters.append(_Counter(series.width, evidence, is_kept))
         self.columns = self._kept_columns()
+        self._uptime: EvidenceColumns | None = None
+        if self._counters and self._counters[0].evidence.uptime is not None:
+            self._uptime = self._counters[0].evidence
 
     def _kept_columns(self) -> list[int]:
         """Counters first, then discontinuities, then all other evidence."""
@@ -80,16 +84,17 @@ class CounterPlan:
         self._changing = len(falling) + len(changing)
         return _unique([*falling, *changing, *rest])
 
-    def kept(self, values: Sequence[float]) -> list[float]:
-        """Return the values of the columns, for the `LastPoll` of the next poll."""
-        return [values[column] for column in self.columns]
+    def last_poll(self, before: LastPoll | None, at_ms: int, values: Sequence[float]) -> LastPoll:
+        """Return what the next poll needs of this one."""
+        kept = array("d", [values[column] for column in self.columns])
+        return LastPoll(at_ms, self.boot_ms(before, at_ms, values), kept)
 
     def boot_ms(self, before: LastPoll | None, at_ms: int, values: Sequence[float]) -> int | None:
         """Return when the device started: the same instant until it restarts; None: unknown."""
-        point = self._any_point(at_ms, values)
-        if point is None or point.uptime_cs is None:
+        uptime_cs = self._uptime.uptime_cs(values) if self._uptime else None
+        if uptime_cs is None:
             return None
-        boot_ms = at_ms - round(point.uptime_cs * _CS_MS)
+        boot_ms = at_ms - round(uptime_cs * _CS_MS)
         if before is None or before.boot_ms is None:
             return boot_ms
         drift_ms = (boot_ms - before.boot_ms) % (UPTIME_RANGE * _CS_MS)
@@ -98,36 +103,40 @@ class CounterPlan:
         return before.boot_ms if is_same else boot_ms
 
     def bridges(
-        self, before: LastPoll, at_ms: int, values: Sequence[float], interval_ms: int
+        self, before: LastPoll, now: LastPoll, values: Sequence[float], interval_ms: int
     ) -> list[Bridge]:
-        """Return the samples to add between two polls; none for nearly every pair."""
-        now = self.kept(values)
-        fell = any(map(lt, now[: self._falling], before.values[: self._falling]))
-        told = slice(self._falling, self._changing)
-        if not fell and list(now[told]) == list(before.values[told]):
-            return []
-        return list(self._judged(before, at_ms, values, interval_ms))
+        """Return the samples to add between two polls; none for nearly every pair.
 
-    def starts(
-        self, before: LastPoll, at_ms: int, boot_ms: int | None, values: Sequence[float]
-    ) -> dict[int, int]:
+        `values` are all values of the poll `now`.
+        """
+        falling, changing = self._falling, self._changing
+        fell = any(map(lt, now.values[:falling], before.values[:falling]))
+        if not fell and now.values[falling:changing] == before.values[falling:changing]:
+            return []
+        return list(self._judged(before, now.at_ms, values, interval_ms))
+
+    def starts(self, before: LastPoll, now: LastPoll, values: Sequence[float]) -> dict[int, int]:
         """Return when counters started, by column, as far as that is certain.
 
         A restart since the last poll says nothing about a counter that did not fall: agents start
         anew while the counters of their system count on.
         """
-        if boot_ms is None:
+        if now.boot_ms is None:
             return {}
-        old = self._spread(before)
+        old: list[float] = []  # made for the first poll after a restart only
         found = {}
         for counter in self._counters:
-            column = counter.evidence.counter
-            now = counter.evidence.point(at_ms, values)
-            start_ms = boot_ms + round((now.discontinuity_cs or 0.0) * _CS_MS)
-            last = counter.evidence.point(before.at_ms, old)
-            is_certain = start_ms <= before.at_ms or now.value < last.value
-            if is_certain or (_was_told(last, now) and _fits(now, start_ms)):
-                found[column] = min(start_ms, at_ms)
+            evidence = counter.evidence
+            told_cs = evidence.discontinuity_cs(values) or 0.0
+            start_ms = min(now.boot_ms + round(told_cs * _CS_MS), now.at_ms)
+            if start_ms > before.at_ms:
+                old = old or self._spread(before)
+                last = evidence.point(before.at_ms, old)
+                point = evidence.point(now.at_ms, values)
+                is_set_back = _was_told(last, point) and _fits(point, start_ms)
+                if point.value >= last.value and not is_set_back:
+                    continue
+            found[evidence.counter] = start_ms
         return found
 
     def _judged(
@@ -142,9 +151,6 @@ class CounterPlan:
                 yield from _set_back(counter.evidence.counter, last, now)
             elif are_neighbours and counter.is_kept and now.value < last.value:
                 yield from _filled(counter, last, now, interval_ms)
-
-    def _any_point(self, at_ms: int, values: Sequence[float]) -> Point | None:
-        return self._counters[0].evidence.point(at_ms, values) if self._counters else None
 
     def _spread(self, before: LastPoll) -> list[float]:
         """Return the values of the last poll in their columns; NaN for those not kept."""

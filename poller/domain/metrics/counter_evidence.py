@@ -43,17 +43,22 @@ class EvidenceColumns:
 
     def point(self, at_ms: int, values: Sequence[float]) -> Point:
         """Return the sample of the counter in one poll."""
-        uptime = _number(values, self.uptime)
-        uptime_cs = None
-        if uptime is not None:
-            uptime_cs = uptime * self.uptime_unit_cs % UPTIME_RANGE
         return Point(
             at_ms=at_ms,
             value=values[self.counter],
-            uptime_cs=uptime_cs,
-            discontinuity_cs=_number(values, self.discontinuity),
+            uptime_cs=self.uptime_cs(values),
+            discontinuity_cs=self.discontinuity_cs(values),
             max_per_s=self._max_per_s(values) if self.bits_each else None,
         )
+
+    def uptime_cs(self, values: Sequence[float]) -> float | None:
+        """Return the uptime of the device in one poll, as sysUpTime counts it."""
+        uptime = _number(values, self.uptime)
+        return None if uptime is None else uptime * self.uptime_unit_cs % UPTIME_RANGE
+
+    def discontinuity_cs(self, values: Sequence[float]) -> float | None:
+        """Return the uptime at which the counter was last set back."""
+        return _number(values, self.discontinuity)
 
     def _max_per_s(self, values: Sequence[float]) -> float | None:
         """Return the limit by the speed of the link, or None.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from poller.domain.inventory.poll_target import PollTarget
-from poller.domain.metrics.counter_bridges import Bridge, LastPoll
+from poller.domain.metrics.counter_bridges import Bridge
 from poller.sinks.api import Sample
 from poller.sinks.remote_write import counter_memory
 from poller.sinks.remote_write.counter_memory import CounterMemory, CounterPlans
@@ -19,7 +18,8 @@ class Correction(NamedTuple):
     starts: Mapping[int, int]
 
 
-NOTHING = Correction([], {})
+NO_STARTS: Mapping[int, int] = {}
+NOTHING = Correction([], NO_STARTS)
 
 
 class CounterCorrections:
@@ -31,7 +31,7 @@ class CounterCorrections:
         self._plans = CounterPlans(all_counters=with_starts)
         self._with_starts = with_starts
         self._records: dict[int, bytes] = {}
-        self._changed: dict[int, PollTarget] = {}
+        self._changed: set[int] = set()
 
     def begin(self, samples: Iterable[Sample]) -> None:
         """Read the last polls of all targets at once."""
@@ -54,24 +54,19 @@ class CounterCorrections:
             return NOTHING  # the poll waited in a spool, and a later one was written
 
         target, values = sample.target, sample.readings.values
-        boot_ms = plan.boot_ms(before, sample.at_ms, values)
-        last = LastPoll(sample.at_ms, boot_ms, plan.kept(values))
-        self._records[target.id] = counter_memory.to_record(shape, last)
-        self._changed[target.id] = target
+        now = plan.last_poll(before, sample.at_ms, values)
+        self._records[target.id] = counter_memory.to_record(shape, now)
+        self._changed.add(target.id)
         if before is None:
             return NOTHING
 
         bridges: list[Bridge] = []
         if self._with_bridges:
-            interval_ms = target.max_ms or target.interval_ms
-            bridges = plan.bridges(before, sample.at_ms, values, interval_ms)
-        starts: Mapping[int, int] = {}
-        if self._with_starts:
-            starts = plan.starts(before, sample.at_ms, boot_ms, values)
+            bridges = plan.bridges(before, now, values, target.max_ms or target.interval_ms)
+        starts = plan.starts(before, now, values) if self._with_starts else NO_STARTS
         return Correction(bridges, starts)
 
     def commit(self) -> None:
         """Remember the last polls, once all of them are in the store."""
-        changed = [(target, self._records[key]) for key, target in self._changed.items()]
-        if changed:
-            self._memory.write(changed)
+        if self._changed:
+            self._memory.write({key: self._records[key] for key in self._changed})

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import binascii
 import struct
+import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from poller import errors
-from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.counter_bridges import CounterPlan, LastPoll
 from poller.domain.metrics.reading import SeriesSet, pack, unpack
 from poller.observability import logs
@@ -22,8 +22,8 @@ from poller.state.redis_client import store_errors
 log = logs.get(__name__)
 
 _HEAD: Final = struct.Struct("<qqq")  # instant of the poll, shape, start of the device or 0
-#: How long a poll is remembered, beside three intervals of its target.
-_KEPT_MS: Final = 3_600_000
+_HOUR_S: Final = 3600
+_KEPT_MS: Final = 3 * _HOUR_S * 1000
 _PLANS: Final = 4096
 
 
@@ -44,7 +44,11 @@ class CounterPlans:
 
 
 class CounterMemory:
-    """The records of one sink. Neither method raises while Redis is away."""
+    """The records of one sink. Neither method raises while Redis is away.
+
+    Records of an hour are in one hash, which expires as a whole: no target needs a key of its own,
+    and removed targets leave by themselves.
+    """
 
     def __init__(self, redis: Any, keys: Keys, sink: str) -> None:
         self._redis = redis
@@ -53,37 +57,50 @@ class CounterMemory:
         self._is_away = False
 
     def read(self, target_ids: Iterable[int]) -> dict[int, bytes]:
-        """Return the records of these targets, as far as there are any."""
-        ids = list(target_ids)
-        if not ids:
-            return {}
+        """Return the records of these targets, of this hour or the last one."""
+        found: dict[int, bytes] = {}
+        hour = _hour()
         try:
-            with store_errors(self._redis):
-                found = self._redis.mget([self._keys.counters(self._sink, each) for each in ids])
+            for key in (self._key(hour), self._key(hour - 1)):
+                missing = [each for each in target_ids if each not in found]
+                if not missing:
+                    break
+                with store_errors(self._redis):
+                    texts = self._redis.hmget(key, missing)
+                for target_id, text in zip(missing, texts, strict=True):
+                    if text:
+                        found[target_id] = _decoded(text)
         except errors.StoreError as error:
             self._note_away(error)
             return {}
         self._is_away = False
-        texts = {each: text for each, text in zip(ids, found, strict=True) if text}
-        return {each: _decoded(text) for each, text in texts.items()}
+        return found
 
-    def write(self, records: Iterable[tuple[PollTarget, bytes]]) -> None:
+    def write(self, records: Mapping[int, bytes]) -> None:
         """Store the record of the last poll of each target."""
+        key = self._key(_hour())
+        # The client reads texts.
+        texts = {each: binascii.b2a_base64(record) for each, record in records.items()}
         pipe = self._redis.pipeline(transaction=False)
-        for target, record in records:
-            kept_ms = _KEPT_MS + 3 * (target.max_ms or target.interval_ms)
-            text = binascii.b2a_base64(record, newline=False)  # the client reads texts
-            pipe.set(self._keys.counters(self._sink, target.id), text, px=kept_ms)
+        pipe.hset(key, mapping=texts)
+        pipe.pexpire(key, _KEPT_MS)
         try:
             with store_errors(self._redis):
                 pipe.execute()
         except errors.StoreError as error:
             self._note_away(error)
 
+    def _key(self, hour: int) -> str:
+        return self._keys.counters(self._sink, hour)
+
     def _note_away(self, error: errors.StoreError) -> None:
         if not self._is_away:
             self._is_away = True
             log.warning("counters_not_corrected", sink=self._sink, reason=str(error))
+
+
+def _hour() -> int:
+    return int(time.time()) // _HOUR_S
 
 
 def _decoded(text: str) -> bytes:

@@ -22,17 +22,18 @@ def encode(pieces: Iterable[Piece]) -> bytes:
     parts: list[bytes] = []
     for piece in pieces:
         poll, first, end = piece
-        prefixes = poll.shape.prefixes
+        shape = poll.shape
         if poll.bridges:
             for position, bridge in piece.bridges:
                 value = sample_values.packed(bridge.value)
-                parts += (prefixes[position], value, _tail(bridge.at_ms))
+                parts += (shape.heads[position], shape.rows[position], value, _tail(bridge.at_ms))
 
-        # All samples of a poll have one instant: prefix, value, instant, prefix, value, ...
-        triples = [_tail(poll.sample.at_ms)] * (3 * piece.samples)
-        triples[0::3] = prefixes[first:end]
-        triples[1::3] = poll.values[first:end]
-        parts += triples
+        # All samples of a poll have one instant: head, labels, value, instant, head, labels, ...
+        quads = [_tail(poll.sample.at_ms)] * (4 * piece.samples)
+        quads[0::4] = shape.heads[first:end]
+        quads[1::4] = shape.rows[first:end]
+        quads[2::4] = poll.values[first:end]
+        parts += quads
     return b"".join(parts)
 
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from poller.domain.metrics.outside_labels import METRIC_NAME
 from poller.domain.metrics.reading import Kind, Labels
-from poller.sinks.outside_series import SeriesMapper
 from poller.sinks.remote_write import protobuf_fields, sample_values
 from poller.sinks.remote_write.outgoing_poll import Piece
 
@@ -23,7 +22,12 @@ _KINDS: Final = {
     Kind.INFO: b"\x2a\x02\x08\x06",
 }
 _SYMBOL: Final = 0x22
-_SERIES: Final = 0x2A
+_SERIES: Final = b"\x2a"
+#: TimeSeries.samples with the length of a sample, and the tag of its value.
+_SAMPLE: Final = b"\x12\x10\x09"
+_SAMPLE_WITH_START: Final = b"\x12\x17\x09"
+#: Lengths as varints: nearly all lengths of a series are small.
+_LENGTHS: Final = tuple(protobuf_fields.varint(length) for length in range(1024))
 
 
 class _Symbols:
@@ -47,44 +51,55 @@ class _Symbols:
         return b"".join(protobuf_fields.text(_SYMBOL, text) for text in self._references)
 
 
-def encode(pieces: Iterable[Piece], mapper: SeriesMapper) -> bytes:
+def encode(pieces: Iterable[Piece]) -> bytes:
     """Return the request before compression. A bridge stands before the sample of its series."""
     symbols = _Symbols()
     series_fields: list[bytes] = []
     for piece in pieces:
-        _add_series(series_fields, piece, symbols, mapper)
+        _add_series(series_fields, piece, symbols)
     return symbols.encoded() + b"".join(series_fields)
 
 
-def _add_series(fields: list[bytes], piece: Piece, symbols: _Symbols, mapper: SeriesMapper) -> None:
+def _add_series(fields: list[bytes], piece: Piece, symbols: _Symbols) -> None:
     poll = piece.poll
-    sample = poll.sample
-    shape = sample.readings.series
-    bridges: dict[int, list[bytes]] = {}
+    shape = poll.shape
+    kinds = poll.sample.readings.series.series
+    bridges: dict[int, bytes] = {}
     for position, bridge in piece.bridges if poll.bridges else ():
-        added = _sample(sample_values.packed(bridge.value), _instant(bridge.at_ms), b"")
-        bridges.setdefault(position, []).append(added)
+        added = _SAMPLE + sample_values.packed(bridge.value) + _tail(bridge.at_ms)
+        bridges[position] = bridges.get(position, b"") + added
 
     rows: dict[int, tuple[bytes, bytes]] = {}
-    instant = _instant(sample.at_ms)
-    mapped = mapper.outside(sample.target, shape).series
+    names: dict[str, bytes] = {}
+    tails: dict[int, bytes] = {}
     for position in range(piece.first, piece.end):
-        column, name, labels = mapped[position]
+        labels = shape.labels[position]
         row = rows.get(id(labels))
         if row is None:
             row = rows[id(labels)] = _row(labels, symbols)
-        references = row[0] + symbols.pair(METRIC_NAME, name) + row[1]
-        start_ms = poll.starts.get(column)
-        start = b"" if start_ms is None else b"\x18" + protobuf_fields.instant(start_ms)
+        name = shape.names[position]
+        named = names.get(name)
+        if named is None:
+            named = names[name] = symbols.pair(METRIC_NAME, name)
+
+        column = shape.columns[position]
+        start_ms = poll.starts.get(column, 0)
+        if start_ms not in tails:
+            tails[start_ms] = _tail(poll.sample.at_ms, start_ms)
+        references = row[0] + named + row[1]
         content = b"".join(
             (
-                protobuf_fields.delimited(0x0A, references),
-                *bridges.get(position, ()),
-                _sample(poll.values[position], instant, start),
-                _KINDS[shape.series[column].kind],
+                b"\x0a",
+                _length(references),
+                references,
+                bridges.get(position, b""),
+                _SAMPLE_WITH_START if start_ms else _SAMPLE,
+                poll.values[position],
+                tails[start_ms],
+                _KINDS[kinds[column].kind],
             )
         )
-        fields.append(protobuf_fields.delimited(_SERIES, content))
+        fields += (_SERIES, _length(content), content)
 
 
 def _row(labels: Labels, symbols: _Symbols) -> tuple[bytes, bytes]:
@@ -94,9 +109,12 @@ def _row(labels: Labels, symbols: _Symbols) -> tuple[bytes, bytes]:
     return b"".join(before), b"".join(after)
 
 
-def _instant(at_ms: int) -> bytes:
-    return b"\x10" + protobuf_fields.instant(at_ms)
+def _tail(at_ms: int, start_ms: int = 0) -> bytes:
+    """Return the instant of a sample, and the start of its counter if it is known."""
+    start = b"\x18" + protobuf_fields.instant(start_ms) if start_ms else b""
+    return b"\x10" + protobuf_fields.instant(at_ms) + start
 
 
-def _sample(value: bytes, instant: bytes, start: bytes) -> bytes:
-    return protobuf_fields.delimited(0x12, b"\x09" + value + instant + start)
+def _length(content: bytes) -> bytes:
+    length = len(content)
+    return _LENGTHS[length] if length < len(_LENGTHS) else protobuf_fields.varint(length)

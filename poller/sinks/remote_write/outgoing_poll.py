@@ -24,7 +24,7 @@ class OutgoingPoll:
 
     @property
     def count(self) -> int:
-        return len(self.shape.prefixes)
+        return len(self.shape.heads)
 
 
 class Piece(NamedTuple):
@@ -64,6 +64,6 @@ class Piece(NamedTuple):
 def values_of(sample: Sample, shape: ShapePrefixes) -> Sequence[bytes]:
     """Return the values of the series that are sent. An end has the mark of staleness."""
     if sample.is_end:
-        return [sample_values.STALE] * len(shape.prefixes)
+        return [sample_values.STALE] * len(shape.heads)
     packed = sample_values.packed_values(sample.readings.values)
     return packed if shape.pick is None else shape.pick(packed)

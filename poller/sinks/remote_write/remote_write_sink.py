@@ -49,7 +49,7 @@ class RemoteWriteSink:
         self._prefixes = PrefixCache(mapper, options.cache_mb * 1024 * 1024)
         self._dropped = DroppedSamples(stores.dropped, mapper, sink)
         http = HttpStore(options, sink)
-        self._client = WriteClient(http, mapper, wants_v2, self._dropped.not_written, sink)
+        self._client = WriteClient(http, wants_v2, self._dropped.not_written, sink)
         self._corrections: CounterCorrections | None = None
         if stores.redis is not None and (options.correct_counters or wants_v2):
             keys = Keys(stores.settings.key_prefix)

@@ -10,7 +10,6 @@ import cramjam
 
 from poller.observability import logs
 from poller.sinks.http_store import HttpStore
-from poller.sinks.outside_series import SeriesMapper
 from poller.sinks.remote_write import encoder_v1, encoder_v2, store_answers
 from poller.sinks.remote_write.outgoing_poll import Piece
 from poller.sinks.store_connection import Answer
@@ -27,13 +26,11 @@ class WriteClient:
     def __init__(
         self,
         http: HttpStore,
-        mapper: SeriesMapper,
         wants_v2: bool,
         not_written: Callable[[int, int], None],
         sink: str,
     ) -> None:
         self._http = http
-        self._mapper = mapper
         self._wants_v2 = wants_v2
         self._not_written = not_written
         self._sink = sink
@@ -51,7 +48,7 @@ class WriteClient:
         Raises StoreUnavailable.
         """
         if self.version == "2.0":
-            answer = self._post(encoder_v2.encode(pieces, self._mapper), encoder_v2.HEADERS)
+            answer = self._post(encoder_v2.encode(pieces), encoder_v2.HEADERS)
             if store_answers.speaks_v2(answer):
                 return self._result(answer, pieces)
             self._fall_back(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 from hypothesis import given
@@ -31,8 +32,11 @@ HOUR_CS = 360_000.0
 
 
 def last(values: Sequence[float], at_ms: int = T0, plan: CounterPlan = PLAN) -> LastPoll:
-    boot_ms = plan.boot_ms(None, at_ms, values)
-    return LastPoll(at_ms, boot_ms, plan.kept(values))
+    return plan.last_poll(None, at_ms, values)
+
+
+def bridges(before: LastPoll, at_ms: int, values: Sequence[float]) -> list[Bridge]:
+    return PLAN.bridges(before, PLAN.last_poll(before, at_ms, values), values, MINUTE)
 
 
 def poll(
@@ -44,41 +48,41 @@ def poll(
 def test_a_counter_that_grows_needs_no_bridge() -> None:
     """Two ordinary polls get nothing added."""
     before = last(poll(10.0, 10.0))
-    assert PLAN.bridges(before, T0 + MINUTE, poll(20.0, 20.0, HOUR_CS + 6000), MINUTE) == []
+    assert bridges(before, T0 + MINUTE, poll(20.0, 20.0, HOUR_CS + 6000)) == []
 
 
 def test_a_wrap_gets_the_full_counter_at_its_instant() -> None:
     """A counter that had a quarter of its growth left is full after a quarter of the time."""
     before = last(poll(FULL - 1e6, 0.0))
     now = poll(3e6, 4e6, HOUR_CS + 6000)
-    assert PLAN.bridges(before, T0 + MINUTE, now, MINUTE) == [Bridge(1, T0 + 15_000, FULL)]
+    assert bridges(before, T0 + MINUTE, now) == [Bridge(1, T0 + 15_000, FULL)]
 
 
 def test_a_wrap_over_a_missing_poll_is_not_bridged() -> None:
     """The missing poll may be in the spool of a worker, on either side of the wrap."""
     before = last(poll(FULL - 1e6, 0.0))
     now = poll(3e6, 4e6, HOUR_CS + 12_000)
-    assert PLAN.bridges(before, T0 + 2 * MINUTE, now, MINUTE) == []
+    assert bridges(before, T0 + 2 * MINUTE, now) == []
 
 
 def test_a_restart_needs_no_bridge() -> None:
     """PromQL sees the fall by itself, and a counter that did not fall may have counted on."""
     before = last(poll(1e6, 1e6))
-    assert PLAN.bridges(before, T0 + MINUTE, poll(5e5, 2e6, 3000), MINUTE) == []
+    assert bridges(before, T0 + MINUTE, poll(5e5, 2e6, 3000)) == []
 
 
 def test_a_counter_that_was_set_back_and_is_higher_again_gets_a_zero() -> None:
     """The device says when: ifCounterDiscontinuityTime; the zero is there."""
     before = last(poll(1e6, 1e6))
     now = poll(9e5, 2e6, HOUR_CS + 6000, HOUR_CS + 4000)
-    assert PLAN.bridges(before, T0 + MINUTE, now, MINUTE) == [Bridge(2, T0 + 40_000, 0.0)]
+    assert bridges(before, T0 + MINUTE, now) == [Bridge(2, T0 + 40_000, 0.0)]
 
 
 def test_a_counter_that_cannot_have_started_then_gets_no_zero() -> None:
     """More octets than the link carries since that instant: the counter was not set back."""
     before = last(poll(1e6, 1e12))
     now = poll(2e9, 1e12 + 5, HOUR_CS + 6000, HOUR_CS + 4000)
-    assert PLAN.bridges(before, T0 + MINUTE, now, MINUTE) == []
+    assert bridges(before, T0 + MINUTE, now) == []
 
 
 def test_the_start_of_the_device_stays_until_it_restarts() -> None:
@@ -96,21 +100,17 @@ def test_starts_are_claimed_only_where_they_are_certain() -> None:
     """A counter that fell has a start, a counter that counts on over a restart has none."""
     plan = CounterPlan(SHAPE, all_counters=True)
     before = last(poll(1e6, 1e6), plan=plan)
-    steady = poll(2e6, 2e6, HOUR_CS + 6000)
-    boot_ms = plan.boot_ms(before, T0 + MINUTE, steady)
-    assert boot_ms is not None
-    expected = {1: T0 - 3_600_000, 2: T0 - 3_600_000}
-    assert plan.starts(before, T0 + MINUTE, boot_ms, steady) == expected
 
-    restarted = poll(5e5, 2e6, 3000.0)
-    boot_ms = plan.boot_ms(before, T0 + MINUTE, restarted)
-    assert plan.starts(before, T0 + MINUTE, boot_ms, restarted) == {1: T0 + 30_000}
-    assert plan.starts(before, T0 + MINUTE, None, restarted) == {}
+    def starts(values: list[float]) -> dict[int, int]:
+        return plan.starts(before, plan.last_poll(before, T0 + MINUTE, values), values)
+
+    booted_ms = T0 - 3_600_000
+    assert starts(poll(2e6, 2e6, HOUR_CS + 6000)) == {1: booted_ms, 2: booted_ms}
+    assert starts(poll(5e5, 2e6, 3000.0)) == {1: T0 + 30_000}
+    assert starts(poll(5e5, 2e6, math.nan)) == {}
 
     told = poll(9e5, 2e6, HOUR_CS + 6000, HOUR_CS + 4000)
-    boot_ms = plan.boot_ms(before, T0 + MINUTE, told)
-    found = plan.starts(before, T0 + MINUTE, boot_ms, told)
-    assert found == {1: T0 + 40_000, 2: T0 + 40_000}
+    assert starts(told) == {1: T0 + 40_000, 2: T0 + 40_000}
 
 
 def prom_increase(values: Sequence[float]) -> float:
@@ -131,9 +131,9 @@ def test_promql_counts_what_the_verdict_counts(before: int, now: int, span_ms: i
     at_ms = T0 + span_ms
     first = poll(before, 0.0)
     second = poll(now, 0.0, HOUR_CS + span_ms / 10)
-    bridges = PLAN.bridges(last(first), at_ms, second, MINUTE)
-    added = [bridge.value for bridge in bridges if bridge.column == 1]
-    assert all(T0 < bridge.at_ms < at_ms for bridge in bridges)
+    found = bridges(last(first), at_ms, second)
+    added = [bridge.value for bridge in found if bridge.column == 1]
+    assert all(T0 < bridge.at_ms < at_ms for bridge in found)
 
     points = [
         Point(T0, before, HOUR_CS, 0.0, 100e6 / 8),

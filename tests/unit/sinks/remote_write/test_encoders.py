@@ -56,7 +56,7 @@ class Encoding:
 
     def received(self, *pieces: Piece, version: str = "1.0") -> list[Received]:
         if version == "2.0":
-            body = encoder_v2.encode(pieces, self.mapper)
+            body = encoder_v2.encode(pieces)
         else:
             body = encoder_v1.encode(pieces)
         return remote_write_messages.decode(body, version, is_compressed=False)
@@ -144,7 +144,7 @@ def test_version_2_says_kinds_and_starts() -> None:
 def test_the_cache_is_bounded_and_forgets_the_oldest() -> None:
     """A shape beyond the limit pushes out the one that was used least recently."""
     encoding = Encoding()
-    encoding.cache = PrefixCache(encoding.mapper, 500)
+    encoding.cache = PrefixCache(encoding.mapper, 5000)
     first = sample(Reading("a", 1.0))
     entry = encoding.cache.get(TARGET, first.readings.series)
     assert encoding.cache.get(TARGET, first.readings.series) is entry
