@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import lt
+from operator import itemgetter, lt
 from typing import NamedTuple
 
 from poller.domain.metrics import counters
@@ -67,6 +67,7 @@ class CounterPlan:
                 evidence = finder.columns(column, series)
                 self._counters.append(_Counter(series.width, evidence, is_kept))
         self.columns = self._kept_columns()
+        self._pick = _picker(self.columns)
         self._uptime: EvidenceColumns | None = None
         if self._counters and self._counters[0].evidence.uptime is not None:
             self._uptime = self._counters[0].evidence
@@ -86,7 +87,7 @@ class CounterPlan:
 
     def last_poll(self, before: LastPoll | None, at_ms: int, values: Sequence[float]) -> LastPoll:
         """Return what the next poll needs of this one."""
-        kept = array("d", [values[column] for column in self.columns])
+        kept = array("d", self._pick(values))
         return LastPoll(at_ms, self.boot_ms(before, at_ms, values), kept)
 
     def boot_ms(self, before: LastPoll | None, at_ms: int, values: Sequence[float]) -> int | None:
@@ -199,3 +200,9 @@ def _fits(now: Point, start_ms: int) -> bool:
 
 def _unique(columns: Sequence[int | None] | Iterator[int | None]) -> list[int]:
     return list(dict.fromkeys(column for column in columns if column is not None))
+
+
+def _picker(columns: Sequence[int]) -> Callable[[Sequence[float]], Sequence[float]]:
+    if len(columns) > 1:
+        return itemgetter(*columns)
+    return lambda values: [values[column] for column in columns]
