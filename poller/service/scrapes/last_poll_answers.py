@@ -85,7 +85,7 @@ class LastPollAnswers:
                     return refusal
             if time.monotonic() >= until_mono:
                 text = f"{_name(wanted)} was not polled within {within_s:.3g} s"
-                hint = f"`poller why {wanted.device}/{wanted.target.name}` says why"
+                hint = "its explanation (why) says more"
                 return scrape_answer.failure(scrape_answer.FAILED, f"{text}; {hint}")
             await self._sleep(until_mono)
 
