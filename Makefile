@@ -8,7 +8,7 @@ CLIENTS := $(VENV)/clients/.ready
 SIDE_BY_SIDE := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz day flood chaos newcomer packages clients format clean
+.PHONY: help setup run test check bench fuzz day flood chaos sinks newcomer packages clients format clean
 
 help:      ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -73,6 +73,12 @@ VICTIMS ?= leader
 chaos: MINUTES = 5
 chaos: setup ## kill, freeze and stop leaders at random while a job runs every 5 s; MINUTES=, VICTIMS="leader worker", DATABASE=postgresql
 	@$(BIN)/python -m tests.chaos_jobs --minutes $(MINUTES) --victims $(VICTIMS) --database $(DATABASE)
+
+DEVICES ?= 1000
+STORES ?= prometheus victoria
+sinks: MINUTES = 5
+sinks: setup packages ## poll 1000 devices into each store while it is killed, frozen and restarted, and count samples; MINUTES=, DEVICES=, STORES=
+	@$(BIN)/python -m tests.storm_sinks --minutes $(MINUTES) --devices $(DEVICES) --stores $(STORES)
 
 # A separate environment: one of the programs installs a package named "tests".
 clients: $(CLIENTS) ## install other RouterOS programs, which the tests compare with, into .venv/clients
