@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,14 +10,14 @@ from typing import Any
 
 import pydantic
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Message
 
 from poller import errors
 from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.sinks.api import Sample, Stores
 from poller.sinks.bus.kafka.kafka_options import KafkaOptions
 from poller.sinks.bus.kafka.kafka_sink import KafkaSink
-from tests.integration import store_storms
+from tests.integration import store_contents, store_storms
 from tests.integration.store_servers import MockKafka
 from tests.integration.store_storms import Drops
 
@@ -45,27 +44,7 @@ def sink(brokers: MockKafka, topic: str, drops: Drops | None = None, **options: 
 
 
 def messages(brokers: MockKafka, topic: str) -> list[Message]:
-    """Return all messages of a topic, those of a partition in their order."""
-    reader = Consumer(
-        {"bootstrap.servers": brokers.broker, "group.id": "test", "enable.partition.eof": True}
-    )
-    partitions = reader.list_topics(topic, timeout=10).topics[topic].partitions
-    reader.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    found: list[Message] = []
-    ended = 0
-    until_mono = time.monotonic() + 20
-    while ended < len(partitions):
-        assert time.monotonic() < until_mono, "the partitions have no end"
-        message = reader.poll(0.2)
-        if message is None:
-            continue
-        error = message.error()
-        if error is None:
-            found.append(message)
-        elif error.code() == KafkaError._PARTITION_EOF:
-            ended += 1
-    reader.close()
-    return found
+    return store_contents.kafka_messages(brokers, topic)
 
 
 def test_a_message_has_key_value_header_and_time_of_its_poll(

@@ -8,6 +8,8 @@ from typing import ClassVar, NamedTuple
 from pydantic import Field
 
 from poller import errors
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import Labels
 from poller.sinks import bisection
 from poller.sinks.api import API_VERSION, Sample, Stores
 from poller.sinks.http_options import HttpStoreOptions
@@ -78,6 +80,10 @@ class OtlpSink:
     def check(self) -> str:
         """Say where data points go: OTLP has no request that asks for nothing."""
         return f"{self._store.url} takes OTLP at {self._path}"
+
+    def target_labels(self, target: PollTarget) -> tuple[Labels, str]:
+        """Return what every series has of a target: its labels, and the device as resource."""
+        return self._mapper.target_labels(target), target.device
 
     def close(self) -> None:
         self._store.close()
