@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.sinks.api import Sample, Stores
 from poller.sinks.bus.kafka.kafka_options import KafkaOptions
 from poller.sinks.bus.kafka.kafka_sink import KafkaSink
+from poller.testing import sink_conformance
 from tests.integration import store_contents, store_storms
 from tests.integration.store_servers import MockKafka
 from tests.integration.store_storms import Drops
@@ -157,3 +159,52 @@ def test_wrong_options_are_refused(options: dict[str, Any], text: str) -> None:
     """A mistake is said at start."""
     with pytest.raises(pydantic.ValidationError, match=text):
         KafkaOptions(**options)
+
+
+class WithBrokers:
+    """Brokers that stop and go on: a relay is no use, because brokers name their own addresses."""
+
+    server: MockKafka
+    topic = ""
+
+    @pytest.fixture(autouse=True)
+    def _server(self, brokers: MockKafka, request: pytest.FixtureRequest) -> Iterator[None]:
+        WithBrokers.server = brokers
+        WithBrokers.topic = f"conformance-{request.node.name}"
+        yield
+        brokers.thaw()
+
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        return {"servers": [cls.server.broker], "topic": cls.topic, "timeout_s": 1}
+
+    @classmethod
+    def stored(cls) -> list[Message]:
+        return messages(cls.server, cls.topic)
+
+    def down(self) -> None:
+        self.server.freeze()
+
+    slow = cut_request = lose_answer = down
+
+    def recover(self) -> None:
+        self.server.thaw()
+
+
+class TestConformance(
+    WithBrokers,
+    sink_conformance.suite(  # type: ignore[misc]
+        KafkaSink,
+        lambda: nullcontext(Stores(None, None, None)),
+        WithBrokers.stored,
+        options=WithBrokers.options,
+        faults=WithBrokers,
+    ),
+):
+    """A repetition after an acknowledged write is a second message; one after a fault is not.
+
+    The mock brokers know one fault, to stop, and neither refuse nor ask to wait.
+    """
+
+    test_repeats = test_slow = test_half_written = test_lost_answer = None
+    test_busy = test_refusing = None

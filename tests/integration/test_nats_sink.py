@@ -7,8 +7,10 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import nats
 import nkeys
@@ -21,6 +23,8 @@ from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.sinks.api import Sample, Stores
 from poller.sinks.bus.nats.nats_options import NatsOptions
 from poller.sinks.bus.nats.nats_sink import NatsSink
+from poller.testing import sink_conformance
+from poller.testing.store_relay import StoreRelay
 from tests.integration import store_storms, web_servers
 from tests.integration.store_servers import NatsServer
 from tests.integration.store_storms import Drops
@@ -213,3 +217,41 @@ def test_close_ends_the_thread(server: NatsServer) -> None:
     made.close()
     made.close()
     assert "nats-bus" not in {thread.name for thread in threading.enumerate()}
+
+
+class WithServer:
+    """A relay to the server of the tests, which fails on demand; and the messages there."""
+
+    url = ""
+    relay: StoreRelay
+
+    @pytest.fixture(autouse=True)
+    def _server(self, server: NatsServer) -> None:
+        WithServer.url = server.url
+
+    @classmethod
+    @contextmanager
+    def stores(cls) -> Iterator[Stores]:
+        port = urlsplit(cls.url).port or 4222
+        with StoreRelay(port) as cls.relay:
+            yield Stores(None, None, None)
+
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        servers = [f"nats://127.0.0.1:{cls.relay.port}"]
+        return {"servers": servers, "create_stream": True, "timeout_s": 0.5}
+
+
+class TestConformance(
+    WithServer,
+    sink_conformance.suite(  # type: ignore[misc]
+        NatsSink,
+        WithServer.stores,
+        lambda: messages(WithServer.url),
+        options=WithServer.options,
+        faults=lambda: WithServer.relay,
+    ),
+):
+    """JetStream tells a repetition by its id. A relay neither refuses nor asks to wait."""
+
+    test_busy = test_refusing = None

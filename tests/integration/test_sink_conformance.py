@@ -22,6 +22,7 @@ from poller.db.record import stored_readings
 from poller.sinks.api import Sample, Stores
 from poller.sinks.bus.stream import StreamSink
 from poller.sinks.metric_stores.influx import InfluxSink
+from poller.sinks.metric_stores.otlp import OtlpSink
 from poller.sinks.remote_write import RemoteWriteSink
 from poller.sinks.sql import SqlSink
 from poller.state import redis_client
@@ -79,6 +80,7 @@ class WithHttpStore:
 
 TestRemoteWrite = WithHttpStore.suite(RemoteWriteSink)
 TestInflux = WithHttpStore.suite(InfluxSink)
+TestOtlp = WithHttpStore.suite(OtlpSink)
 
 
 class WithValkey:
