@@ -44,6 +44,10 @@ class TrustedProxies:
             raise errors.NotLoggedIn(
                 f"the proxy sent {len(names)} names of a user", hint="it must replace the header"
             )
+        if len(groups) > 1:
+            raise errors.NotLoggedIn(
+                f"the proxy sent {len(groups)} lists of groups", hint="it must replace the header"
+            )
         name = naming.printable(names[0].strip())[: naming.LONGEST_NAME]
         words = [group.strip() for group in ",".join(groups).split(",")]
         role = group_roles.highest(words, self.roles)

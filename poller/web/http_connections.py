@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, Protocol
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -37,6 +37,12 @@ def limit(most_streams: int) -> int:
     return MOST_WAITING + MOST_REQUESTS + most_streams
 
 
+class Unfinished(Protocol):
+    """A connection that can be closed at once."""
+
+    def cut(self) -> None: ...
+
+
 class WaitingConnections:
     """The connections of one server that have not sent a complete request, oldest first."""
 
@@ -46,11 +52,11 @@ class WaitingConnections:
         self._most = most
         self.head_s = head_s
         self.body_s = body_s
-        self._waiting: dict[LimitedProtocol, None] = {}
+        self._waiting: dict[Unfinished, None] = {}
         self._cut = 0
         self._log_mono = 0.0
 
-    def add(self, connection: LimitedProtocol) -> None:
+    def add(self, connection: Unfinished) -> None:
         """Wait for a request; if too many wait, cut the one that waited longest."""
         self._waiting[connection] = None
         if len(self._waiting) > self._most:
@@ -59,7 +65,7 @@ class WaitingConnections:
             oldest.cut()
             self._count_cut()
 
-    def remove(self, connection: LimitedProtocol) -> None:
+    def remove(self, connection: Unfinished) -> None:
         self._waiting.pop(connection, None)
 
     def _count_cut(self) -> None:

@@ -32,6 +32,7 @@ from poller.web.backend_queries import BackendQueries
 from poller.web.http_connections import LimitedProtocol, WaitingConnections
 from poller.web.pages.collectors_page import CollectorsStatus
 from poller.web.routes import MOST_STREAMS, create_app
+from poller.web.tls_listener import TlsListener
 from poller.workers.process import process_limits
 
 log = logs.get(__name__)
@@ -74,9 +75,8 @@ def server(
     stopping = asyncio.Event()
     app = create_app(backend, stopping, hosts, most_streams, services)
     scrapes = app.state.exporter.recent if services else None
-    protocol: Any = partial(
-        LimitedProtocol, waiting=waiting or WaitingConnections(), scrapes=scrapes
-    )
+    unfinished = waiting or WaitingConnections()
+    protocol: Any = partial(LimitedProtocol, waiting=unfinished, scrapes=scrapes)
     settings = services.settings if services else None
     config = uvicorn.Config(
         app,
@@ -92,7 +92,7 @@ def server(
         server_header=False,
         timeout_graceful_shutdown=STOP_S,
     )
-    return _Server(config, stopping)
+    return _Server(config, stopping, unfinished)
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -174,12 +174,34 @@ def _process_metrics(services: Services) -> bytes:
 class _Server(uvicorn.Server):
     """Ends the streams before it stops: an open page must not delay the stop until its timeout."""
 
-    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+    def __init__(
+        self, config: uvicorn.Config, stopping: asyncio.Event, unfinished: WaitingConnections
+    ) -> None:
         super().__init__(config)
         self._stopping = stopping
+        self._unfinished = unfinished
+        self._tls: TlsListener | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.config.ssl is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])
+        self._tls = TlsListener(self.config.ssl, self._unfinished)
+        for listener in sockets or []:
+            self._tls.start(listener, self._protocol)
+
+    def _protocol(self) -> Any:
+        """The protocol of a connection, as uvicorn makes it for its own sockets."""
+        make: Any = self.config.http_protocol_class
+        return make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.set()
+        if self._tls is not None:
+            self._tls.stop()
         await super().shutdown(sockets)
 
 

@@ -464,6 +464,8 @@ def test_a_trusted_proxy_names_the_user(
     assert proxy.get("/api/overview").status_code == 401
     smuggled = [("X-Forwarded-User", "kim"), ("X-Forwarded-User", "root")]
     assert proxy.get("/api/overview", headers=smuggled).status_code == 401  # type: ignore[arg-type]
+    added = [*operator.items(), ("X-Forwarded-Groups", "noc")]  # the proxy added, not replaced
+    assert proxy.get("/api/overview", headers=added).status_code == 401  # type: ignore[arg-type]
     outside = site.client("192.0.2.7")
     assert outside.get("/api/overview", headers=operator).status_code == 401
     form = operator | {"Content-Type": "text/plain"}
@@ -484,6 +486,44 @@ def test_the_address_behind_a_proxy_is_the_last_one_that_it_saw(
     log_in(site.client("10.0.0.1", **{"X-Forwarded-For": "nonsense"}))
     found = session_rows.listing(services.engine)
     assert {each.address for each in found} == {"203.0.113.7", "192.0.2.7", "10.0.0.1"}
+
+
+def test_nobody_behind_a_proxy_is_local(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client can let some proxies drop the headers that show them (`Connection: ...`)."""
+    site = access_sites.make(services, monkeypatch, trusted_proxies="127.0.0.1")
+    assert site.client("127.0.0.1").get("/api/overview").status_code == 401
+    assert site.client("127.0.0.2").get("/api/overview").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_secure"),
+    [
+        ({"X-Forwarded-Proto": "https"}, True),
+        ({"X-Forwarded-Proto": "https, http"}, True),
+        ({"X-Forwarded-Proto": "http"}, False),
+        ({}, True),
+    ],
+)
+def test_a_cookie_behind_a_proxy_is_secure_if_people_use_https(
+    services: Services, monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], is_secure: bool
+) -> None:
+    """The header of a trusted proxy says so, or else the address of the settings."""
+    site = access_sites.make(
+        services,
+        monkeypatch,
+        web_bind=EVERYWHERE,
+        trusted_proxies="10.0.0.1",
+        web_url="https://poller.example.org",
+    )
+    site.user()
+    cookie = log_in(site.client("10.0.0.1", **headers)).headers["set-cookie"]
+    assert cookie.startswith("__Host-" if is_secure else "poller_session=")
+    assert ("Secure" in cookie) is is_secure
+    assert "HttpOnly" in cookie
+    direct = log_in(site.client("192.0.2.7", **headers)).headers["set-cookie"]
+    assert direct.startswith("poller_session=")
 
 
 def test_readyz_names_no_server_to_strangers(site: Site) -> None:

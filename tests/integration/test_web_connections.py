@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -20,6 +23,7 @@ from poller.web import http_connections, web_process
 from poller.web.backend_queries import BackendQueries
 from poller.web.http_connections import WaitingConnections
 from tests.conftest import wait_until
+from tests.integration import web_servers
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
 
@@ -50,10 +54,30 @@ def body_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     yield from served()
 
 
-def served() -> Iterator[int]:
+@pytest.fixture
+def tls_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """A server with TLS that says hello, and the file of its certificate."""
+
+    async def hello(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await PlainTextResponse(f"hello by {scope['scheme']}")(scope, receive, send)
+
+    hello.state = SimpleNamespace(exporter=SimpleNamespace(recent=None))  # type: ignore[attr-defined]
+    monkeypatch.setattr(web_process, "create_app", lambda *_: hello)
+    certificate = web_servers.identity(tmp_path).ca_file
+    settings = SimpleNamespace(
+        web_tls_cert=str(certificate), web_tls_key=str(certificate.with_suffix(".key"))
+    )
+    for port in served(SimpleNamespace(settings=settings)):
+        yield port, certificate
+
+
+def served(services: Any = None) -> Iterator[int]:
     backend = BackendQueries(overview=lambda: fleet.HEALTHY)
     waiting = WaitingConnections(MOST_WAITING, head_s=0.5, body_s=0.5)
-    server = web_process.server(backend, most_streams=MOST_STREAMS, waiting=waiting)
+    server = web_process.server(
+        backend, most_streams=MOST_STREAMS, waiting=waiting, services=services
+    )
     listener = web_process.listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -128,6 +152,49 @@ def test_a_flood_of_half_sent_requests_cuts_the_oldest_and_serves_others(port: i
     assert is_cut(flood[0])
     for connection in flood:
         connection.close()
+
+
+def test_a_handshake_without_an_end_is_cut(tls_port: tuple[int, Path]) -> None:
+    """Silence, half a greeting and plain HTTP hold no connection, and each counts as unfinished."""
+    port, certificate = tls_port
+    url = f"https://127.0.0.1:{port}/"
+    for beginning in (b"", b"\x16\x03\x01\x02", b"GET / HTTP/1.1\r\n\r\n"):
+        with connected(port, beginning) as slow:
+            assert is_cut(slow)
+    flood = [connected(port, b"") for _ in range(3 * MOST_WAITING)]
+    trust = ssl.create_default_context(cafile=certificate)
+    assert httpx.get(url, verify=trust).text == "hello by https"
+    assert is_cut(flood[0])
+    for connection in flood:
+        connection.close()
+
+
+def test_a_request_over_tls_may_be_slow_only_after_its_handshake(
+    tls_port: tuple[int, Path],
+) -> None:
+    """The time of the head begins anew with the handshake, and ends as without TLS."""
+    port, certificate = tls_port
+    trust = ssl.create_default_context(cafile=certificate)
+    with (
+        connected(port, b"") as plain,
+        trust.wrap_socket(plain, server_hostname="127.0.0.1") as tls,
+    ):
+        tls.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert tls.recv(65536).startswith(b"HTTP/1.1 200")
+        tls.sendall(HALF)
+        with suppress(ssl.SSLError):
+            assert is_cut(tls)
+
+
+def test_a_body_with_two_lengths_ends_the_connection(port: int) -> None:
+    """A proxy that believes the other length would take the rest for a request of its own."""
+    head = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n"
+    body = b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    smuggled = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with connected(port, head + body + smuggled) as client:
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_streams_have_a_limit_and_are_counted_back(port: int) -> None:

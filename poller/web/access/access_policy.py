@@ -16,6 +16,7 @@ class AccessPolicy:
     """Which requests are believed what."""
 
     has_tls: bool = False
+    is_https_outside: bool = False  # people use an https address; a proxy may have the TLS
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
     session_s: int = 3600
     idle_ms: int = _HOUR_MS
@@ -26,6 +27,7 @@ def of_settings(settings: Settings) -> AccessPolicy:
     """Return the policy of a web process."""
     return AccessPolicy(
         has_tls=bool(settings.web_tls_cert),
+        is_https_outside=settings.web_url.startswith("https://"),
         proxies=trusted_proxies.make(
             settings.trusted_proxies,
             settings.proxy_user_header,

@@ -75,7 +75,8 @@ class ActorFinder:
             actor = await self._of_session(value, origin)
             if actor is not None:
                 return Visit(actor, value)
-        if not origin.is_forwarded and not await self.is_demanded():
+        is_passed_on = origin.is_forwarded or origin.is_from_proxy
+        if not is_passed_on and not await self.is_demanded():
             return Visit(Actor("local", ActorKind.LOCAL, origin.address))
         return Visit(None)
 

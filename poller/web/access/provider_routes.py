@@ -30,6 +30,8 @@ CALLBACK = "/login/provider/callback"
 LIVES_S = 600
 _COOKIE = "poller_provider"
 _LARGEST_COOKIE = 4_000
+#: Characters of each random text of a login.
+_SHORTEST = 43
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ def _load(request: Request, is_https: bool) -> Pending | None:
     try:
         fields = json.loads(bytes.fromhex(text))
         after = login_routes.local_path(fields.pop("after"))
+        if any(len(fields[name]) < _SHORTEST for name in ("state", "nonce", "verifier")):
+            return None  # this cookie is not ours: an empty text would equal a missing one
         return Pending(oidc_provider.Request(**fields), after)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -38,8 +38,10 @@ def of_request(scope: Scope, headers: Headers, policy: AccessPolicy) -> RequestO
     hops = ",".join(headers.getlist("x-forwarded-for")).split(",")
     address = _client(peer, [hop.strip() for hop in hops if hop.strip()], policy)
     schemes = headers.getlist("x-forwarded-proto")
-    if len(schemes) == 1:
-        is_https = schemes[0].strip().lower() == "https"
+    if len(schemes) == 1:  # of several proxies in a row the first has the client's connection
+        is_https = schemes[0].partition(",")[0].strip().lower() == "https"
+    elif not schemes:
+        is_https = is_https or policy.is_https_outside
     return RequestOrigin(address, is_https, True, is_forwarded)
 
 

@@ -16,7 +16,7 @@ TOO_LARGE = 413
 
 
 class BodyLimit:
-    """Refuses a body that is declared or turns out to be too large. Plain ASGI."""
+    """Refuses a body that is too large, and one whose length is ambiguous. Plain ASGI."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -27,7 +27,11 @@ class BodyLimit:
             return
 
         limit = LARGER.get(scope["path"], MOST_BYTES)
-        declared = Headers(scope=scope).get("content-length", "")
+        headers = Headers(scope=scope)
+        declared = headers.get("content-length", "")
+        if declared and "transfer-encoding" in headers:
+            await _ambiguous()(scope, receive, send)
+            return
         if declared.isdecimal() and int(declared) > limit:
             await _refusal(limit)(scope, receive, send)
             return
@@ -43,6 +47,15 @@ class BodyLimit:
             return message
 
         await self._app(scope, counted, send)
+
+
+def _ambiguous() -> ASGIApp:
+    """The refusal of a body with two lengths. A proxy that counts by the other one would take the
+    rest for a request of its own, so the connection ends.
+    """
+    detail = "the request has both Content-Length and Transfer-Encoding"
+    close = {"Connection": "close"}
+    return problems.respond(400, errors.InvalidInput.code, detail, hint="send one", headers=close)
 
 
 def _refusal(limit: int) -> ASGIApp:
