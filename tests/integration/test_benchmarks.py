@@ -106,6 +106,14 @@ def test_the_scrape_section_reads_every_series(tmp_path: Path) -> None:
     assert 0 < found["next_cpu_us"] < found["first_cpu_us"]
 
 
+@pytest.mark.usefixtures("server")
+def test_the_sinks_section_measures_every_sink(tmp_path: Path) -> None:
+    """Each sink has the cost of a poll, and that of the first poll of a target."""
+    found = values(measured(tmp_path, "sinks"))
+    assert {"sql_ms", "remote_write_ms", "remote_write_first_ms"} <= set(found)
+    assert min(found.values()) > 0
+
+
 def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
     """The section reports figures only if every row is stored; a poll takes little more on disk
     than its values.
