@@ -248,7 +248,9 @@ class Day:
         self, router: Router, port: int, interval_s: float, phase_s: float, families: str
     ) -> None:
         loop = cast(virtual_clock.Loop, asyncio.get_running_loop())
-        options = self._collector.Options.model_validate({"port": port, "families": families})
+        options = self._collector.Options.model_validate(
+            {"port": port, "tls": False, "families": families}
+        )
         memory: dict[str, object] = {}
         due = phase_s
         while due < self._ends:

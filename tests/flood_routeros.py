@@ -156,8 +156,8 @@ def add_targets(up: Up, ports: list[int], interval_s: float) -> None:
     up.run("credential", "add", "flood", "--kind", "login", text=SECRET)
     schedule = ["--interval", f"{interval_s:g}s", "--timeout", "8s"]
     for number, port in enumerate(ports):
-        words = ["--collector", "routeros", "--credential", "flood", "-o", f"port={port}"]
-        up.run("device", "add", f"hostile{number}", "127.0.0.1", *words, *schedule)
+        words = ["--collector", "routeros", "--credential", "flood", "-o", "tls=false"]
+        up.run("device", "add", f"hostile{number}", f"127.0.0.1:{port}", *words, *schedule)
     for number in range(HEALTHY):
         words = ["--collector", "ping", "-o", "method=tcp", "-o", f"port={ports[0]}"]
         up.run("device", "add", f"healthy{number}", f"127.0.1.{number + 1}", *words, *schedule)

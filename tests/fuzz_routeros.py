@@ -122,7 +122,9 @@ async def _polls(
         chosen |= {"address_lists": ["fuzz"]} if "address_lists" in chosen["families"] else {}
         over_tls = dice.random() < TLS_SHARE
         chosen |= (
-            {"port": ports[1], "tls": True, "insecure": True} if over_tls else {"port": ports[0]}
+            {"port": ports[1], "tls": True, "insecure": True}
+            if over_tls
+            else {"port": ports[0], "tls": False}
         )
         options = collector.Options.model_validate(chosen)
         started = loop.time()

@@ -74,7 +74,9 @@ class Target:
 
     def __init__(self, lab: Lab, **options: Any) -> None:
         self._collector = RouterOsCollector()
-        self._options = RouterOsCollector.Options.model_validate({"port": lab.port, **options})
+        self._options = RouterOsCollector.Options.model_validate(
+            {"port": lab.port, "tls": False, **options}
+        )
         self._login = Login.model_validate({"username": fleet.USERNAME, "password": fleet.PASSWORD})
         self._address = lab.address
         self._memory: dict[str, Any] = {}

@@ -33,7 +33,7 @@ _REQUIRED = ("name", "api_version", "Options", "credentials", "collect")
 _STATIC = (
     "name", "Options", "credentials", "collect", "blocking", "isolated", "cost", "schedule",
     "session_key", "open_session", "close_session", "discover", "help_texts", "check_options",
-    "brings_credential", "close",
+    "brings_credential", "close", "cautions", "clear_secrets",
 )  # fmt: skip
 
 

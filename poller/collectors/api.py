@@ -7,7 +7,15 @@ Each optional ability is a small protocol; a collector has the ability if it has
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -243,6 +251,37 @@ class BringsCredential(Protocol):
     """
 
     def brings_credential(self, options: Any) -> bool: ...
+
+
+@runtime_checkable
+class Cautions(Protocol):
+    """Ability: say what is risky about options that are valid all the same.
+
+    The texts are printed when a target is saved or collected, and stop nobody.
+    """
+
+    def cautions(self, options: Any) -> Iterable[str]: ...
+
+
+@runtime_checkable
+class SendsClearSecrets(Protocol):
+    """Ability: declare the options with which the secret crosses the network in clear.
+
+    `poller status` counts the targets that have one of these options with this value.
+    """
+
+    clear_secrets: ClassVar[Mapping[str, Any]]
+
+
+def cautions(collector: Collector, options: Any) -> list[str]:
+    """Return what is risky about options. Raises CollectorCrashed for anything it raises."""
+    if not isinstance(collector, Cautions):
+        return []
+    try:
+        return [str(text) for text in collector.cautions(options)]
+    except BaseException as error:  # door: a plugin may raise anything
+        text = f"collector {collector.name} raised {type(error).__name__} in cautions"
+        raise CollectorCrashed(text) from error
 
 
 def needs_credential(collector: Collector, options: Any) -> bool:

@@ -130,10 +130,23 @@ def laboratory(interfaces: int = 300, index: int = 0, seed: int = 1, version: in
 
 
 def inventory(
-    devices: Sequence[SimDevice], snmp_port: int, routeros_port: int, interval: str = "60s"
+    devices: Sequence[SimDevice],
+    snmp_port: int,
+    routeros_port: int,
+    interval: str = "60s",
+    *,
+    tls: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return the inventory rows that an operator would import to poll this fleet."""
-    return [_row(device, snmp_port, routeros_port, interval) for device in devices]
+    """Return the inventory rows that an operator would import to poll this fleet.
+
+    `tls` says that the port of RouterOS is one of api-ssl, whose certificate is not checked.
+    """
+    routeros: dict[str, Any] = {"port": routeros_port, **_ROUTEROS_SECURITY[tls]}
+    options = {
+        Protocol.SNMP: {"port": snmp_port, "modules": ["system", "if_mib"]},
+        Protocol.ROUTEROS: routeros,
+    }
+    return [_row(device, options[device.protocol], interval) for device in devices]
 
 
 def address(index: int) -> str:
@@ -200,21 +213,22 @@ def _salt(seed: int, index: int) -> int:
     return int.from_bytes(digest, "big") >> 1  # 63 bits: fits everywhere
 
 
-def _row(device: SimDevice, snmp_port: int, routeros_port: int, interval: str) -> dict[str, Any]:
+def _row(device: SimDevice, options: Mapping[str, Any], interval: str) -> dict[str, Any]:
     snmp = device.protocol is Protocol.SNMP
-    options: dict[str, Any] = (
-        {"port": snmp_port, "modules": ["system", "if_mib"]} if snmp else {"port": routeros_port}
-    )
     return {
         "name": device.name,
         "address": device.address,
         "site": device.site,
         "tags": ["demo"],
         "credential": SNMP_CREDENTIAL if snmp else ROUTEROS_CREDENTIAL,
-        "targets": [{"collector": device.protocol.value, "options": options, "interval": interval}],
+        "targets": [
+            {"collector": device.protocol.value, "options": dict(options), "interval": interval}
+        ],
     }
 
 
+#: The options of RouterOS targets with and without TLS.
+_ROUTEROS_SECURITY = {True: {"insecure": True}, False: {"tls": False}}
 _LOTS = {
     Protocol.SNMP: [m for m in hardware.SNMP_MODELS for _ in range(m.weight)],
     Protocol.ROUTEROS: [m for m in hardware.ROUTEROS_MODELS for _ in range(m.weight)],

@@ -60,7 +60,7 @@ def add_routers(cluster: Cluster, server: RouterOsServer, port: int) -> None:
     )
     times = {"interval_ms": round(INTERVAL_S * 1000), "timeout_ms": round(TIMEOUT_S * 1000)}
     drafts = [
-        TargetDraft(family, "routeros", {"port": port, "families": [family]}, **times)
+        TargetDraft(family, "routeros", {"port": port, "tls": False, "families": [family]}, **times)
         for family in ("resource", "interfaces")
     ]
     rows = [

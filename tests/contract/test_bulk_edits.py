@@ -87,6 +87,34 @@ def test_targets_by_collector_with_the_keys_of_their_device(fleet: Engine) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("option:tls=false", ["plain"]),
+        ("option:version=2c", ["text"]),
+        ("option:port=1161", ["number", "text"]),
+        ("option:port=1161 option:version=2c", ["text"]),
+        ("option:tls=true", []),
+        ("option:no'such=1", []),
+    ],
+)
+def test_targets_by_the_options_that_they_have(
+    fleet: Engine, text: str, expected: list[str]
+) -> None:
+    """Numbers, texts and flags are written as in -o; an option that is not given never matches."""
+    options: dict[str, dict[str, object]] = {
+        "plain": {"tls": False},
+        "number": {"port": 1161},
+        "text": {"port": 1161, "version": "2c"},
+    }
+    for name, given in options.items():
+        targets.add(fleet, "sw-0", TargetDraft(name, "snmp", given))
+    wanted = target_filter.parse(text.replace("'", "\\'"))
+    found = filter_conditions.matching_targets(fleet, wanted)
+    assert [target.name for target in found] == expected
+    assert filter_conditions.count_enabled(fleet, wanted, 10) == len(expected)
+
+
 def test_devices_are_changed_together_under_one_version(fleet: Engine) -> None:
     """Tags are added and removed per device; the scheduler learns of every target at once."""
     before = inventory_feed.version(fleet)

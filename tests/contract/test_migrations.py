@@ -150,3 +150,35 @@ def test_a_query_on_an_empty_database_names_the_upgrade(empty_engine: Engine) ->
     with pytest.raises(errors.SchemaMismatch) as caught:
         inventory_feed.version(empty_engine)
     assert "poller db upgrade" in caught.value.hint
+
+
+def test_routeros_targets_keep_what_they_spoke_before_tls_was_the_default(
+    empty_engine: Engine,
+) -> None:
+    """The old default becomes an option, and the audit log says of how many targets."""
+    stored = {
+        "plain": {"port": 8728},
+        "said": {"tls": False},
+        "system": {"tls": True},
+        "pinned": {"tls": True, "fingerprint": "ab" * 32},
+        "named": {"tls": True, "server_name": "core"},
+        "unchecked": {"tls": True, "insecure": True},
+    }
+    with sql.writing(empty_engine) as conn:
+        command.upgrade(migrate.script_config(conn), "0009")
+        conn.execute(sa.text(_OLD_DEVICE))
+        conn.execute(sa.text(_OLD_TARGET), {"name": "snmp"})
+        for name, options in stored.items():
+            conn.execute(sa.text(_OLD_TARGET), {"name": name})
+            made = sa.update(tables.targets).where(tables.targets.c.name == name)
+            conn.execute(made.values(collector="routeros", options=options))
+    migrate.upgrade(empty_engine)
+    now = {each.name: dict(each.options) for each in targets.of_device(empty_engine, "sw1")}
+    assert now == {
+        **stored,
+        "plain": {"port": 8728, "tls": False},
+        "snmp": {},
+    }
+    with sql.reading(empty_engine) as conn:
+        query = sa.select(tables.audit.c.count, tables.audit.c.after).order_by(tables.audit.c.id)
+        assert [tuple(row) for row in conn.execute(query)] == [(1, {"options": {"tls": False}})]

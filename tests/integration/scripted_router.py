@@ -115,7 +115,7 @@ def healthy(sentence: Sentence) -> list[Sentence]:
 async def poll_script(script: Script, timeout_s: float = 5, **options: Any) -> Outcome:
     from poller.collectors.routeros import RouterOsCollector
 
-    options = {"families": ["resource", "interfaces"], **options}
+    options = {"families": ["resource", "interfaces"], "tls": False, **options}
     drained = await polled(
         RouterOsCollector(), "127.0.0.1", LOGIN, timeout_s=timeout_s, port=script.port, **options
     )

@@ -143,3 +143,17 @@ def test_a_body_of_the_api_may_have_a_port_in_its_address(services: Services) ->
         body = {"name": "sw2", "address": "192.0.2.1:22", "targets": [{"collector": "ping"}]}
         refused = client.post("/api/v1/devices", json=body)
         assert refused.status_code == 422, refused.text
+
+
+def test_a_target_that_risks_its_password_is_saved_with_a_warning(cli: Cli, tmp_path: Path) -> None:
+    """Adding, editing and importing name the option that ends the risk."""
+    words = ["device", "add", "r1", "192.0.2.1:8730", "--collector", "routeros"]
+    assert "give ca_file, fingerprint or tls=true" in ok(cli(*words)).err
+    ok(cli("target", "edit", "r1", "routeros", "-o", "insecure=true"))
+    edited = ok(cli("target", "edit", "r1", "routeros", "-o", "insecure=", "-o", "tls=false"))
+    assert "tls=false sends the password in clear" in edited.err
+    lines = ["name,address,collector", "r2,192.0.2.2,routeros", "r3,192.0.2.3,routeros"]
+    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
+    assert (
+        "note: 2 targets: the router's certificate" in ok(cli("device", "import", "fleet.csv")).err
+    )

@@ -15,7 +15,7 @@ import redis
 from poller import bootstrap
 from poller.cli import main
 from poller.db import migrate
-from poller.db.inventory import devices, inventory_feed
+from poller.db.inventory import devices, inventory_feed, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State, Worker
@@ -395,3 +395,23 @@ def test_lent_slots_are_not_counted_as_busy(
     busy = Worker("w", 0, 0, 7, 27, 2**20, queues=["poll.snmp"], slots=16, lent=11)
     worker_registry.announce(redis_client, KEYS, busy)
     assert "w: 7 polls, 16 of 16 batches and 11 that wait for slow devices, 1 MiB" in status().out
+
+
+def test_targets_that_send_passwords_in_clear_are_counted_with_their_filter(
+    status: Run, redis_client: redis.Redis, leader: Leadership, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only an enabled target with the plain API counts; the printed command lists it."""
+    assert status("--json").json["clear_secrets"] == []
+    engine = bootstrap.services().engine
+    chosen: dict[str, dict[str, Any]] = {"plain": {"tls": False}, "tls": {}, "own": {"port": 1}}
+    for name, options in chosen.items():
+        targets.add(engine, "sw1", TargetDraft(name, "routeros", options))
+    targets.add(engine, "sw2", TargetDraft("off", "routeros", {"tls": False}, enabled=False))
+
+    where = "collector:routeros option:tls=false"
+    assert status("--json").json["clear_secrets"] == [{"count": 1, "where": where}]
+    line = f"1 target sends its password in clear: poller target list --where '{where}'"
+    assert line in status().out
+    assert main.run(["target", "list", "--where", where, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["items"]
+    assert [(item["device"], item["name"]) for item in listed] == [("sw1", "plain"), ("sw2", "off")]

@@ -112,14 +112,15 @@ def test_prometheus_text_has_the_form_of_an_exporter(sim: Sim) -> None:
 def test_routeros(sim: Sim) -> None:
     done = collect(
         "routeros",
-        sim.router.address,
+        f"{sim.router.address}:{sim.routeros_port}",
         "-o",
-        f"port={sim.routeros_port}",
+        "tls=false",
         "-o",
         "families=resource",
         secret=LOGIN,
     )
     assert done.returncode == 0, done.stderr
+    assert "warning: tls=false sends the password in clear" in done.stderr
     assert "routeros_system_uptime" in done.stdout
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import logging
 import os
+import ssl
 import time
 from collections.abc import Iterator
 
@@ -89,7 +90,7 @@ def test_a_family_with_an_interval_of_its_own_keeps_out_of_the_polls_in_between(
 def test_a_poll_counts_its_sent_sentences() -> None:
     async def run() -> int | None:
         async with scripted(healthy) as script:
-            both = {"port": script.port, "families": "resource,interfaces"}
+            both = {"port": script.port, "tls": False, "families": "resource,interfaces"}
             drained = await polled(RouterOsCollector(), "127.0.0.1", LOGIN, **both)
             return drained.traffic.sent if drained.traffic else None
 
@@ -161,7 +162,7 @@ def test_a_refused_login_has_the_reason_and_no_secret(
 
 
 @pytest.mark.parametrize(
-    ("over_tls", "text"), [(False, "api-ssl, set tls=true"), (True, "see in /ip/service")]
+    ("over_tls", "text"), [(False, "api-ssl, leave tls=false out"), (True, "see in /ip/service")]
 )
 def test_a_router_that_hangs_up_at_the_login_may_expect_tls(over_tls: bool, text: str) -> None:
     """The plain API at the port of api-ssl, or a service that listens to others only."""
@@ -169,7 +170,15 @@ def test_a_router_that_hangs_up_at_the_login_may_expect_tls(over_tls: bool, text
         exceptions.ConnectionClosed("it hung up"), "core", over_tls
     ).hint
     assert text in hint
-    assert ("tls=true" in hint) is not over_tls
+    assert ("tls=false" in hint) is not over_tls
+
+
+def test_a_router_without_a_certificate_hints_at_the_commands_that_make_one() -> None:
+    """OpenSSL refuses anonymous Diffie-Hellman, or the router hangs up."""
+    for error in (ssl.SSLError("no cipher match"), ConnectionResetError()):
+        made = librouteros_errors.of_connecting(error, "core", True)
+        assert "the router has no certificate" in made.cause
+        assert "/ip/service/set api-ssl certificate=api" in made.hint
 
 
 def test_a_router_that_forgets_the_login_at_once_is_not_retried() -> None:
@@ -191,7 +200,7 @@ def test_a_password_that_is_no_text_is_refused_and_not_shown() -> None:
 async def _polled_with(credential: Login) -> Outcome:
     async with scripted(healthy) as script:
         return (
-            await polled(RouterOsCollector(), "127.0.0.1", credential, port=script.port)
+            await polled(RouterOsCollector(), "127.0.0.1", credential, port=script.port, tls=False)
         ).outcome
 
 
@@ -340,7 +349,7 @@ def test_silence_ends_with_the_poll_and_names_the_step() -> None:
 
 
 def test_a_closed_port_is_unreachable() -> None:
-    result = outcome(RouterOsCollector(), "127.0.0.1", LOGIN, port=1)
+    result = outcome(RouterOsCollector(), "127.0.0.1", LOGIN, port=1, tls=False)
     assert (result.result, result.error_code) == (Result.FAILED, "unreachable")
     assert "127.0.0.1 port 1 refused the connection" in result.message
 
@@ -414,7 +423,10 @@ def test_every_simulated_router_gives_its_resources_and_interfaces(
     async def run() -> list[Outcome]:
         collector = RouterOsCollector()
         good = [device for device in fleet_of_routers if device.fault is Fault.NONE]
-        polls = [polled(collector, device.address, SIM_LOGIN, port=sim_port) for device in good]
+        polls = [
+            polled(collector, device.address, SIM_LOGIN, tls=False, port=sim_port)
+            for device in good
+        ]
         return [drained.outcome for drained in await asyncio.gather(*polls)]
 
     for result in asyncio.run(run()):
@@ -432,7 +444,9 @@ def test_a_login_that_may_not_monitor_gets_the_missing_policy_named(
 ) -> None:
     """The permitted menus are read."""
     limited = Login(username=router_users.LIMITED, password=fleet.PASSWORD)
-    result = outcome(RouterOsCollector(), fleet_of_routers[0].address, limited, port=sim_port)
+    result = outcome(
+        RouterOsCollector(), fleet_of_routers[0].address, limited, port=sim_port, tls=False
+    )
     assert (result.result, result.error_code) == (Result.PARTIAL, "auth_failed")
     assert result.message.startswith("ethernet: ")
     assert "needs the policies api, read, test" in result.message
@@ -454,5 +468,7 @@ def test_a_faulty_router_fails_as_its_fault_says(
     fault: Fault, fleet_of_routers: list[SimDevice], sim_port: int
 ) -> None:
     device = next(device for device in fleet_of_routers if device.fault is fault)
-    result = outcome(RouterOsCollector(), device.address, SIM_LOGIN, port=sim_port, timeout_s=2)
+    result = outcome(
+        RouterOsCollector(), device.address, SIM_LOGIN, tls=False, port=sim_port, timeout_s=2
+    )
     assert result.error_code in EXPECTED[fault], result.message

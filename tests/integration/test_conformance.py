@@ -19,6 +19,7 @@ from poller.collectors.routeros import RouterOsCollector
 from poller.collectors.snmp import SnmpCollector
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol
+from poller.sim.fleet_server import TlsPorts
 from poller.testing import conformance
 from poller.testing.checks import fault_checks, leak_checks, secret_checks, session_checks
 from poller.testing.conformance import CHECKS, Check, Device, Failed, Inapplicable, Subject
@@ -96,8 +97,8 @@ def agent() -> Iterator[Device]:
 @contextmanager
 def router() -> Iterator[Device]:
     device = _simulated(Protocol.ROUTEROS)
-    with testing.simulated([device]) as ports:
-        yield Device(device.address, port=ports.routeros)
+    with testing.simulated([device], tls=TlsPorts()) as ports:
+        yield Device(device.address, port=ports.routeros_tls)
 
 
 TestSnmp = conformance.suite(

@@ -47,8 +47,11 @@ def names(services: Services) -> list[str]:
     return [device.name for device in devices.listing(services.engine, limit=None)]
 
 
+_PORTS = demo_fleet.Ports(snmp=16161, routeros=18728, routeros_tls=18729)
+
+
 def install(services: Services, size: int = 10) -> bool:
-    return demo_fleet.install(services, size, demo_fleet.Ports(snmp=16161, routeros=18728))
+    return demo_fleet.install(services, size, _PORTS)
 
 
 def test_clearing_removes_all_that_was_installed(services: Services, run: Run) -> None:

@@ -73,15 +73,15 @@ def test_a_router_is_found_with_its_version(cli: Cli, lab: dict[Protocol, Sim]) 
     router = lab[Protocol.ROUTEROS]
     words = [
         "discover",
-        router.address,
+        f"{router.address}:{router.port}",
         "--collector",
         "routeros",
         "-o",
-        f"port={router.port}",
+        "tls=false",
         "--json",
     ]
     [item] = ok(cli(*words, stdin=f"{fleet.USERNAME}:{fleet.PASSWORD}\n")).json["items"]
-    assert item["options"] == {"port": router.port}
+    assert item["options"] == {"port": router.port, "tls": False}
     assert item["reason"].startswith("RouterOS ")
 
 
@@ -165,7 +165,7 @@ def test_addresses_that_refuse_are_named_and_silent_ones_are_not(
 ) -> None:
     """A router that refuses the login answers; nothing listens at the other addresses."""
     router = lab[Protocol.ROUTEROS]
-    where = ["--collector", "routeros", "-o", f"port={router.port}"]
+    where = ["--collector", "routeros", "-o", f"port={router.port}", "-o", "tls=false"]
     answer = cli("discover", prefix(router), *where, stdin="poller:not-the-password\n")
     assert answer.code == 1
     lines = answer.err.splitlines()

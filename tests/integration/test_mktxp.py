@@ -36,7 +36,7 @@ _USERS = "`active_users_info` of RouterOS 6"
 
 def ours(address: str, port: int, **options: Any) -> ReadingSet:
     drained = asyncio.run(
-        polled(RouterOsCollector(), address, LOGIN, timeout_s=30, port=port, **options)
+        polled(RouterOsCollector(), address, LOGIN, timeout_s=30, port=port, tls=False, **options)
     )
     assert drained.outcome.result is Result.OK, drained.outcome.message
     assert drained.outcome.readings is not None

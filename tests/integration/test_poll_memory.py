@@ -86,6 +86,7 @@ async def polls_of_router(
                 memory,
                 timeout_s,
                 port=script.port,
+                tls=False,
                 families=["resource"],
             )
             outcomes.append(report.outcome)

@@ -61,7 +61,9 @@ def test_a_router_is_recorded_and_replayed(tmp_path: Path) -> None:
     path = tmp_path / "router.json"
 
     def collected(port: int) -> Outcome:
-        return asyncio.run(testing.collect(RouterOsCollector(), "127.0.0.1", LOGIN, port=port))
+        return asyncio.run(
+            testing.collect(RouterOsCollector(), "127.0.0.1", LOGIN, port=port, tls=False)
+        )
 
     with (
         testing.simulated([router]) as ports,

@@ -324,7 +324,7 @@ def test_a_worker_that_stops_leaves_no_session(loop: Callable[..., None]) -> Non
 
         async def polled(script: Script, device: str) -> None:
             options = collector.Options.model_validate(
-                {"port": script.port, "families": "resource"}
+                {"port": script.port, "tls": False, "families": "resource"}
             )
             deadline = asyncio.get_running_loop().time() + 5
             asked = Poll(1, device, "127.0.0.1", options, LOGIN, deadline, {}, pool)

@@ -46,7 +46,12 @@ async def poll(
     pool: Sessions, address: str, port: int, timeout_s: float = 5, **more: Any
 ) -> Outcome:
     """Run one poll as a worker does."""
-    chosen = {"port": port, "families": "resource,interfaces", **more.get("options", {})}
+    chosen = {
+        "port": port,
+        "tls": False,
+        "families": "resource,interfaces",
+        **more.get("options", {}),
+    }
     options = COLLECTOR.Options.model_validate(chosen)
     deadline = asyncio.get_running_loop().time() + timeout_s
     credential = more.get("credential", LOGIN)

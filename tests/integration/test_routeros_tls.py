@@ -92,7 +92,7 @@ def test_the_right_ca(by_address: Certificate) -> None:
     assert result.result is Result.OK, result.message
 
 
-def test_the_certificate_is_checked_by_default(by_address: Certificate) -> None:
+def test_tls_that_is_asked_for_checks_with_the_cas_of_the_system(by_address: Certificate) -> None:
     result, heard = poll(healthy, served=by_address.server(), tls=True)
     assert (result.result, result.error_code) == (Result.FAILED, "protocol_error")
     assert "certificate verify failed" in result.message
@@ -158,24 +158,37 @@ def test_a_mismatch_names_the_certificate_that_was_found(
     assert by_address.sha256 in result.message
 
 
+def test_the_default_checks_no_certificate(by_name: Certificate) -> None:
+    """The default keeps passive listeners away, and works with any router."""
+    result, _ = poll(healthy, served=by_name.server(), tls=None)
+    assert result.result is Result.OK, result.message
+
+
 def test_insecure_checks_no_certificate(by_name: Certificate) -> None:
     result, _ = poll(healthy, served=by_name.server(), tls=True, insecure=True)
     assert result.result is Result.OK, result.message
 
 
-def test_a_router_without_a_certificate_needs_insecure() -> None:
-    result, _ = poll(healthy, served=without_certificate(), tls=True, insecure=True)
+@pytest.mark.parametrize(
+    "options", [{"tls": None}, {"tls": None, "insecure": True}, {"tls": True, "insecure": True}]
+)
+def test_a_router_without_a_certificate_is_polled_unless_it_is_checked(
+    options: dict[str, Any],
+) -> None:
+    """A check hints at the commands that give the router a certificate."""
+    result, _ = poll(healthy, served=without_certificate(), **options)
     assert result.result is Result.OK, result.message
     result, heard = poll(healthy, served=without_certificate(), tls=True)
     assert (result.result, heard) == (Result.FAILED, [])
+    assert "the router has no certificate, or the port is not that of api-ssl" in result.message
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"insecure": True}, "insecure needs tls=true"),
-        ({"fingerprint": "ab" * 32}, "fingerprint needs tls=true"),
-        ({"server_name": "core"}, "server_name needs tls=true"),
+        ({"tls": False, "insecure": True}, "insecure needs TLS"),
+        ({"tls": False, "fingerprint": "ab" * 32}, "fingerprint needs TLS"),
+        ({"tls": False, "server_name": "core"}, "server_name needs TLS"),
         ({"tls": True, "insecure": True, "ca_file": "/x.pem"}, "contradict"),
         ({"tls": True, "insecure": True, "fingerprint": "ab" * 32}, "contradict"),
         ({"tls": True, "ca_file": "/x.pem", "fingerprint": "ab" * 32}, "contradict"),

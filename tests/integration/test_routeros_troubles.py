@@ -32,7 +32,7 @@ REFUSED: list[Sentence] = [[b"!trap", b"=message=not enough permissions (9)"], D
 async def polls(script: Script, times: int, timeout_s: float = 5, **options: Any) -> list[Outcome]:
     """Run polls that share one memory."""
     memory: dict[str, Any] = {}
-    ask = {"port": script.port, "timeout_s": timeout_s, "memory": memory, **options}
+    ask = {"port": script.port, "tls": False, "timeout_s": timeout_s, "memory": memory, **options}
     return [
         (await polled(RouterOsCollector(), "127.0.0.1", LOGIN, **ask)).outcome for _ in range(times)
     ]

@@ -38,15 +38,17 @@ TAG = "demo"
 #: The addresses of the first 130,000 simulated devices; `poller up` makes at most 100,000.
 NETWORK = ipaddress.ip_network(f"127.{fleet.FIRST_NETWORK}.0.0/15")
 SNMP_PORT = 16161
-ROUTEROS_PORT = 18728
+ROUTEROS_PORT = 18728  # the plain API, for plugins and for curious people
+ROUTEROS_TLS_PORT = 18729
 
-Essence = set[tuple[str, str, int]]  # name, address and port of each device
+Essence = set[tuple[str, str, int, bool]]  # name, address and port of each device, and plain API
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
     snmp: int
     routeros: int
+    routeros_tls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +61,26 @@ class Tagged:
 
 def ports(services: Services) -> Ports:
     """The ports for the simulator: those of the last time if they are free."""
-    last = {target.collector: target.options.get("port") for target in _targets(services)}
+    encrypted = [target for target in _targets(services) if not _is_plain(target.options)]
+    last = {target.collector: target.options.get("port") for target in encrypted}
     snmp = int(last.get("snmp") or SNMP_PORT)
-    routeros = int(last.get("routeros") or ROUTEROS_PORT)
-    return Ports(_port(snmp, socket.SOCK_DGRAM), _port(routeros, socket.SOCK_STREAM))
+    routeros_tls = int(last.get("routeros") or ROUTEROS_TLS_PORT)
+    return Ports(
+        snmp=_port(snmp, socket.SOCK_DGRAM),
+        routeros=_port(ROUTEROS_PORT, socket.SOCK_STREAM),
+        routeros_tls=_port(routeros_tls, socket.SOCK_STREAM),
+    )
+
+
+def _is_plain(options: Mapping[str, Any]) -> bool:
+    """Whether a target of an earlier demo fleet speaks the plain API of RouterOS."""
+    return options.get("tls") is False
 
 
 def install(services: Services, count: int, ports: Ports, interval: str = "60s") -> bool:
     """Make the inventory hold exactly this demo fleet. Returns whether anything changed."""
-    rows = fleet.inventory(fleet.devices(count), ports.snmp, ports.routeros, interval)
+    simulated = fleet.devices(count)
+    rows = fleet.inventory(simulated, ports.snmp, ports.routeros_tls, interval, tls=True)
     # Without the extra `routeros` its devices are left out.
     installed = services.registry.collectors
     rows = [row for row in rows if row["targets"][0]["collector"] in installed]
@@ -155,7 +168,11 @@ def _row(services: Services, row: Mapping[str, Any]) -> imports.Row:
 
 
 def _essence(rows: list[dict[str, Any]]) -> Essence:
-    return {(row["name"], row["address"], row["targets"][0]["options"]["port"]) for row in rows}
+    essence = set()
+    for row in rows:
+        options = row["targets"][0]["options"]
+        essence.add((row["name"], row["address"], options["port"], _is_plain(options)))
+    return essence
 
 
 def _installed(services: Services) -> Essence:
@@ -163,7 +180,8 @@ def _installed(services: Services) -> Essence:
     essence = set()
     for target in _targets(services):
         port = int(target.options.get("port", 0))
-        essence.add((target.device, addresses[target.device], port))
+        plain = _is_plain(target.options)
+        essence.add((target.device, addresses[target.device], port, plain))
     return essence
 
 

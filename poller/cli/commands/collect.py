@@ -93,6 +93,7 @@ def command(
     port_option = api.port_option(chosen.Options)
     values = address_port.with_port(given, port, port_option, collector)
     options = found.checked_options(collector, values)
+    render.notes(api.cautions(chosen, options), "warning")
     if credential_name is None:
         credential = secret_input.for_collector(chosen, options)
     else:

@@ -94,6 +94,7 @@ def import_(
     text = "; ".join(parts)
     message = f"would be done: {text}" if dry_run else text
     body = {**asdict(counts), "sites_added": len(created), "dry_run": dry_run}
+    render.notes(done.notes)
     render.changed(message, "poller.device.import/1", body, as_json)
     site_notes.print_notes([site for site in created if site.near], dry_run)
 

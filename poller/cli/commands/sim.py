@@ -76,7 +76,9 @@ def command(
 
     def ready(ports: Ports) -> None:
         if write is not None:
-            _write(write, fleet.inventory(simulated, ports.snmp, ports.routeros, interval))
+            over_tls = bool(ports.routeros_tls)
+            port = ports.routeros_tls or ports.routeros
+            _write(write, fleet.inventory(simulated, ports.snmp, port, interval, tls=over_tls))
         for line in introduction(simulated, ports, write):
             typer.echo(line)
         sys.stdout.flush()
@@ -190,7 +192,10 @@ def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) 
 
     router = healthy.get(Protocol.ROUTEROS)
     if router:
-        yield f"try: echo {login} | poller collect routeros {router} -o port={ports.routeros}"
+        place = f"{router}:{ports.routeros} -o tls=false"
+        if ports.routeros_tls:
+            place = f"{router}:{ports.routeros_tls} -o ca_file={ports.ca_file}"
+        yield f"try: echo {login} | poller collect routeros {place}"
 
     if written is None:
         yield (

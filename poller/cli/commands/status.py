@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +27,10 @@ from poller.state.cluster import overview_reader
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from poller.bootstrap import Services
+    from poller.presentation.health_reasons import Stores
+    from poller.service.inventory.clear_secrets import ClearSecrets
 
 GLYPHS = {State.OK: "●", State.DEGRADED: "▲", State.FAILING: "■", State.UNKNOWN: "○"}
 STYLES = {State.OK: "cyan", State.DEGRADED: "yellow", State.FAILING: "red", State.UNKNOWN: "dim"}
@@ -88,10 +94,13 @@ def command(
         status_failing.show(services, view, selection, limit or LIMIT, as_json)
     elif as_json:
         jobs = job_json.attention(stores.jobs)
-        render.document("poller.status/1", {**_document(view, verdict), "jobs": jobs})
+        clear = [asdict(each) for each in _clear_secrets(services, stores)]
+        more = {"jobs": jobs, "clear_secrets": clear}
+        render.document("poller.status/1", {**_document(view, verdict), **more})
     else:
         is_first_run = health.is_first_run(view, stores)
         details = [*_details(view, is_first_run), *_jobs(stores.jobs)]
+        details += [_clear_text(each) for each in _clear_secrets(services, stores)]
         if services.settings.web_url:
             details.append(f"page       {services.settings.web_url}")
         _show(view, verdict, is_first_run, details)
@@ -101,6 +110,28 @@ def command(
         exit_code = 1
     if exit_code:
         raise typer.Exit(exit_code)
+
+
+def _clear_secrets(services: Services, stores: Stores) -> Sequence[ClearSecrets]:
+    """The targets that send secrets in clear; none while SQL is away."""
+    from poller.service.inventory import clear_secrets
+
+    if stores.sql_error:
+        return ()
+    with suppress(errors.StoreError):
+        return clear_secrets.find(services)
+    return ()
+
+
+def _clear_text(found: ClearSecrets) -> str:
+    """`clear text 3 targets send their password in clear: poller target list --where '...'`"""
+    from poller.service.inventory.clear_secrets import MOST
+
+    more = "at least " if found.count == MOST else ""
+    targets = formatting.counted(found.count, "target")
+    verb = "sends its password" if found.count == 1 else "send their passwords"
+    command = f"poller target list --where {shlex.quote(found.where)}"
+    return f"in clear   {more}{targets} {verb} in clear: {command}"
 
 
 def _show(view: Overview, verdict: Health, is_first_run: bool, details: Sequence[str]) -> None:

@@ -89,7 +89,9 @@ def _edit_one(
         bulk_change.agreed("change 1 target", [f"{device}/{name}"], bulk, as_json)
         return
 
-    changed = target_actions.edit(services, author, device, name, fields, options)
+    done = target_actions.edit(services, author, device, name, fields, options)
+    changed = done.target
+    render.notes(done.notes)
     text = f"changed target {changed.full_name}"
     render.changed(text, "poller.target/1", asdict(changed), as_json)
 

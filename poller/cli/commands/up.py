@@ -210,10 +210,15 @@ class LocalCluster:
     def _start_demo(self, services: Services, size: int) -> None:
         """Start the simulator and put its devices into the inventory."""
         ports = demo_fleet.ports(services)
-        self.supervisor.add(role_commands.simulator(self.env, size, ports.snmp, ports.routeros))
+        simulator = role_commands.simulator(
+            self.env, size, ports.snmp, ports.routeros, ports.routeros_tls
+        )
+        self.supervisor.add(simulator)
         changed = demo_fleet.install(services, size, ports)
         already = "" if changed else " (already there)"
         self._note(f"demo fleet: {formatting.counted(size, 'simulated device')}{already}")
+        if ports.routeros != demo_fleet.ROUTEROS_PORT:
+            self._note(f"demo fleet: the plain API of its routers is at port {ports.routeros}")
 
     def _start_roles(self, services: Services, workers: int) -> None:
         """Start scheduler, workers, page, Flower and, if configured, the trap listener."""

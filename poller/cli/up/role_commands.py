@@ -47,12 +47,15 @@ def traps(env: Mapping[str, str]) -> Role:
     return Role("traps", [*_POLLER, "traps"], env)
 
 
-def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_port: int) -> Role:
+def simulator(
+    env: Mapping[str, str], devices: int, snmp_port: int, routeros_port: int, tls_port: int
+) -> Role:
     argv = [
         *_POLLER,
         "sim",
         f"--devices={devices}",
         f"--snmp-port={snmp_port}",
         f"--routeros-port={routeros_port}",
+        f"--tls-port={tls_port}",
     ]
     return Role("sim", argv, env, quiet=True)

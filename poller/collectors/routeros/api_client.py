@@ -235,6 +235,7 @@ async def connect(
         raise errors.DeviceUnreachable(
             f"{name} refused the connection",
             cause="the api service is off, or an access list is in the way",
+            hint=librouteros_errors.REFUSED_HINTS[over_tls],
         ) from None
     except EXPECTED as error:
         raise librouteros_errors.of_connecting(error, name, over_tls) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Hashable, Mapping
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -22,7 +22,11 @@ from poller.collectors.routeros.api_client import ApiClient
 from poller.collectors.routeros.families import FAMILIES
 from poller.collectors.routeros.families.family import Rows
 from poller.collectors.routeros.family_reader import CommandCache, FamilyReader
-from poller.collectors.routeros.options import RouterOsOptions
+from poller.collectors.routeros.options import (
+    PLAIN_PORT_HINT,
+    RouterOsOptions,
+    is_plain_port,
+)
 from poller.collectors.routeros.router_memory import RouterMemory
 from poller.collectors.tls import Trust
 
@@ -43,6 +47,7 @@ class RouterOsCollector:
     api_version: ClassVar[int] = api.API_VERSION
     Options: ClassVar[type[api.Options]] = RouterOsOptions
     credentials: ClassVar[tuple[type[Credential], ...]] = (Login,)
+    clear_secrets: ClassVar[Mapping[str, Any]] = {"tls": False}
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         memory: RouterMemory = poll.memory.setdefault("routeros", RouterMemory())
@@ -77,7 +82,8 @@ class RouterOsCollector:
         login = _login(poll)
         options: RouterOsOptions = poll.options
         router = f"{poll.address} port {options.effective_port}"
-        async with _time_limit(poll, f"no connection to {router}"):
+        hint = PLAIN_PORT_HINT if is_plain_port(options) else ""
+        async with _time_limit(poll, f"no connection to {router}", hint=hint):
             client = await _connect(poll.address, options)
         try:
             if options.trust is not None:
@@ -106,6 +112,20 @@ class RouterOsCollector:
     def check_options(self, options: Any) -> None:
         if options.trust is not None:
             options.trust.check_files()
+
+    def cautions(self, options: Any) -> Iterator[str]:
+        if not options.uses_tls:
+            yield (
+                "tls=false sends the password in clear: enable api-ssl on the router, "
+                "then leave tls=false out"
+            )
+        elif is_plain_port(options):
+            yield PLAIN_PORT_HINT
+        elif not (options.checks_certificate or options.insecure):
+            yield (
+                "the router's certificate is not checked: give ca_file, fingerprint or tls=true; "
+                "insecure=true accepts that"
+            )
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         texts = {families.PRESENT: families.PRESENT_HELP}
@@ -190,14 +210,14 @@ def _check_pin(trust: Trust, certificate: bytes | None, router: str) -> None:
 
 @contextlib.asynccontextmanager
 async def _time_limit(
-    poll: api.Poll, text: str, report_s: float = _REPORT_S
+    poll: api.Poll, text: str, report_s: float = _REPORT_S, hint: str = ""
 ) -> AsyncIterator[None]:
     """Raise DeviceTimeout with this text shortly before the deadline of the poll."""
     try:
         async with asyncio.timeout_at(poll.deadline - report_s):
             yield
     except TimeoutError:
-        raise api.DeviceTimeout(text, cause="the time of the poll is up") from None
+        raise api.DeviceTimeout(text, cause="the time of the poll is up", hint=hint) from None
 
 
 def _login(poll: api.Poll) -> Login:

@@ -34,10 +34,26 @@ _NO_SUCH_ITEM = "no such item"
 _MISSING_CATEGORY = "0"  # category of a trap: a command or an item does not exist
 _NOT_ALLOWED = ("not enough permissions", "(9)")  # text of newer versions, number of all
 _SLOW_RADIUS = "(13)"
-_HANDSHAKE_HINT = "a router without a certificate needs insecure=true, and the plain API tls=false"
+#: The commands give a router a certificate of its own.
+MAKE_CERTIFICATE = (
+    "/certificate/add name=api common-name=router; /certificate/sign api; "
+    "/ip/service/set api-ssl certificate=api"
+)
+_NO_TLS = "the router has no certificate, or the port is not that of api-ssl"
+_HANDSHAKE_HINT = (
+    f"a router without a certificate cannot be checked: make one on it ({MAKE_CERTIFICATE}); "
+    "the plain API needs tls=false, which sends the password in clear"
+)
+REFUSED_HINTS = {
+    False: "enable the service on the router: /ip/service/enable api",
+    True: (
+        "enable the service on the router (/ip/service/enable api-ssl); "
+        "the plain API needs tls=false, which sends the password in clear"
+    ),
+}
 _LOGIN_HINTS = {
     False: (
-        "if that is the port of api-ssl, set tls=true; "
+        "if that is the port of api-ssl, leave tls=false out; "
         "else see in /ip/service which addresses the service accepts"
     ),
     True: "see in /ip/service which addresses the service accepts",
@@ -73,12 +89,15 @@ def translate(error: BaseException, router: str, action: str) -> errors.DeviceEr
 def of_connecting(error: BaseException, router: str, over_tls: bool) -> errors.DeviceError:
     """Translate an error of the connection setup.
 
-    A router that hangs up in the handshake has no certificate, or speaks no TLS.
+    A router that hangs up in the handshake has no certificate, or speaks no TLS. RouterOS without
+    a certificate offers anonymous Diffie-Hellman only, which a client that checks must refuse.
     """
     if not over_tls or not isinstance(error, _HANDSHAKE_FAILURES):
         return translate(error, router, "connecting")
     made = translate(error, router, "the TLS handshake")
-    return type(made)(made.message, made.cause, made.hint or _HANDSHAKE_HINT)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return made
+    return type(made)(made.message, f"{made.cause}: {_NO_TLS}", _HANDSHAKE_HINT)
 
 
 def of_login(error: BaseException, router: str, over_tls: bool) -> errors.DeviceError:

@@ -50,10 +50,22 @@ def matching_devices(engine: Engine, wanted: TargetFilter) -> list[SelectedDevic
 def matching_targets(engine: Engine, wanted: TargetFilter) -> list[SelectedTarget]:
     """Return the targets that match, by device and name, without regard to state and code."""
     query = TARGETS.order_by(devices.c.name, targets.c.name)
-    if wanted.collectors:
-        query = query.where(in_list(targets.c.collector, wanted.collectors))
+    query = query.where(*target_conditions(wanted))
     with sql.reading(engine) as conn:
         return [selected_target(row) for row in _matching(conn, query, wanted)]
+
+
+def count_enabled(engine: Engine, wanted: TargetFilter, most: int) -> int:
+    """Count the enabled targets that match the keys of targets, up to `most`."""
+    query = (
+        sa.select(targets.c.id)
+        .join_from(targets, devices, targets.c.device_id == devices.c.id)
+        .where(*target_conditions(wanted), targets.c.enabled, devices.c.enabled)
+        .limit(most)
+    )
+    with sql.single_read(engine) as conn:
+        counted = sa.select(sa.func.count()).select_from(query.subquery())
+        return int(conn.execute(counted).scalar_one())
 
 
 def targets_by_id(
@@ -83,6 +95,22 @@ def device_conditions(conn: Connection, wanted: TargetFilter) -> list[sa.ColumnE
     conditions += tag_conditions(conn, wanted)
     conditions += name_conditions(conn, wanted)
     return conditions
+
+
+def target_conditions(wanted: TargetFilter) -> list[sa.ColumnElement[bool]]:
+    """Return conditions on `targets` for the keys of a target that are in SQL."""
+    conditions = [_option_condition(text) for text in wanted.options]
+    if wanted.collectors:
+        conditions.append(in_list(targets.c.collector, wanted.collectors))
+    return conditions
+
+
+def _option_condition(text: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a target has an option with this value, a text or another one."""
+    name, _, value = text.partition("=")
+    # Both databases have the operator; the result is JSON: false, 1161, or "2c" with quotes.
+    stored = sa.type_coerce(targets.c.options, sa.Text).op("->")(name)
+    return sa.cast(stored, sa.Text).in_([value, json.dumps(value)])
 
 
 def tag_conditions(conn: Connection, wanted: TargetFilter) -> list[sa.ColumnElement[bool]]:

@@ -113,10 +113,8 @@ def _conditions(conn: Connection, wanted: TargetFilter) -> list[sa.ColumnElement
 
 
 def _target_conditions(wanted: TargetFilter) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions on targets: collectors, and whether they are enabled."""
-    conditions = []
-    if wanted.collectors:
-        conditions.append(in_list(targets.c.collector, wanted.collectors))
+    """Return the conditions on targets: their keys, and whether they are enabled."""
+    conditions = filter_conditions.target_conditions(wanted)
     is_enabled = sa.and_(targets.c.enabled, devices.c.enabled)
     if wanted.states == (TargetState.DISABLED,):
         conditions.append(sa.not_(is_enabled))

@@ -2,7 +2,7 @@
 
 `site:fra tag:core state:failing name:sw-* address:10.1.0.0/16` selects what matches every key.
 Several values of one key (`site:fra,ber`, or the key twice) match any of them; several tags must
-all be on the device.
+all be on the device, and several options on the target.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class TargetFilter:
     codes: tuple[str, ...] = ()  # the error code of the last poll
     names: tuple[str, ...] = ()  # device names; * and ? are wildcards
     addresses: tuple[str, ...] = ()  # networks, addresses, or host names with wildcards
+    options: tuple[str, ...] = ()  # `name=value` of a target's own options; all of them
 
     @property
     def is_empty(self) -> bool:
@@ -54,7 +55,7 @@ class TargetFilter:
     @property
     def selects_targets(self) -> bool:
         """Whether a key is about targets: a device then matches if one of its targets does."""
-        return bool(self.collectors or self.states or self.codes)
+        return bool(self.collectors or self.states or self.codes or self.options)
 
     @property
     def needs_status(self) -> bool:
@@ -159,7 +160,7 @@ def merge(one: TargetFilter, other: TargetFilter) -> TargetFilter:
     fields: dict[str, Any] = {}
     for key, name in _FIELDS.items():
         values, more = getattr(one, name), getattr(other, name)
-        if values and more and key != "tag":
+        if values and more and key not in ("tag", "option"):
             message = f"{key} is selected twice: by itself and in the filter"
             raise errors.InvalidInput(message, hint=f"name all values in one of them: {key}:A,B")
         fields[name] = values + more
@@ -174,6 +175,10 @@ def _checked_value(key: str, value: str) -> str:
         return _state(value)
     if key == "code":
         _refuse_unknown_code(value)
+    if key == "option" and not value.partition("=")[1]:
+        raise errors.InvalidInput(
+            f'option: "{value}" is not of the form name=value', hint="for example option:tls=false"
+        )
     if key == "address":
         _refuse_port(value)
         _network(value)
@@ -238,5 +243,6 @@ _FIELDS = {
     "code": "codes",
     "name": "names",
     "address": "addresses",
+    "option": "options",
 }
 KEYS = tuple(_FIELDS)

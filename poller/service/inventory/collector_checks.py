@@ -130,9 +130,15 @@ def new_target(
     for credential in credentials:
         if credential and (needed or target.credential):
             check_credential(services, credential, target.collector)
+    notes = cautions(registry, target.collector, target.options or {})
     if needed and not all(credentials):
-        return target, [_credential_note(registry, target.collector, len(credentials))]
-    return target, []
+        notes.append(_credential_note(registry, target.collector, len(credentials)))
+    return target, notes
+
+
+def cautions(registry: Registry, collector: str, options: Mapping[str, Any]) -> list[str]:
+    """Return what the collector finds risky about valid options."""
+    return api.cautions(registry.get(collector), registry.options(collector, options))
 
 
 def _credential_note(registry: Registry, collector: str, users: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ class ImportFile:
 class ImportResult:
     counts: Imported
     new_sites: Sequence[NewSite]
+    notes: Sequence[str] = ()  # what is risky about the targets of the file
 
 
 def _untracked(rows: Sequence[RawRow]) -> Iterable[RawRow]:
@@ -90,7 +92,7 @@ def import_file(
         problems = checker.located(raw_rows, refused.misfits)
         raise _refusal(file.name, problems) from None
 
-    return ImportResult(counts, created)
+    return ImportResult(counts, created, checker.notes())
 
 
 def _outside_site(
@@ -173,6 +175,8 @@ class RowChecker:
         self._registry = services.registry
         self._kinds = kinds  # of the stored credentials, by name
         self._options: dict[str, Mapping[str, Any] | errors.InvalidInput] = {}
+        self._uses: Counter[str] = Counter()  # of each set of options
+        self._cautions: dict[str, Sequence[str]] = {}
         self._defaults: dict[str | None, Defaults] = {}
         #: The stored targets of devices whose addresses have a port, by device.
         self.stored: Mapping[str, Sequence[Target]] = {}
@@ -202,6 +206,16 @@ class RowChecker:
             raw.targets.append(RawRow(fields, raw.line))
         else:
             raw.targets[place].fields = fields
+
+    def notes(self) -> list[str]:
+        """What is risky about the targets, each text once with the number of targets."""
+        targets: Counter[str] = Counter()
+        for key, number in self._uses.items():
+            for text in self._cautions[key]:
+                targets[text] += number
+        return [
+            f"{formatting.counted(number, 'target')}: {text}" for text, number in targets.items()
+        ]
 
     def located(self, raw_rows: list[RawRow], misfits: list[Misfit]) -> list[LineProblem]:
         """The database's objections, with the lines they are about."""
@@ -290,6 +304,9 @@ class RowChecker:
         if isinstance(found, errors.InvalidInput):
             raise found
 
+        if key not in self._cautions:
+            self._cautions[key] = collector_checks.cautions(self._registry, collector, found)
+        self._uses[key] += 1
         return found
 
     def _stored_options(

@@ -118,7 +118,7 @@ def edit(
     fields: Mapping[str, Any],
     options: Mapping[str, Any] | None = None,
     expected: str | None = None,
-) -> Target:
+) -> TargetChange:
     """Change the given fields of a target. An option that is None is removed; others stay.
 
     Raises InvalidInput, NotFound, AlreadyExists (new name), NotAllowed, EditConflict if the target
@@ -126,7 +126,10 @@ def edit(
     """
     draft = check_edit(services, author, device, name, fields, options)
     changed = targets.edit(services.engine, device, name, draft, author, expected)
-    return option_secrets.shown(changed, author.actor)
+    notes: list[str] = []
+    if options is not None:
+        notes = collector_checks.cautions(services.registry, changed.collector, changed.options)
+    return TargetChange(option_secrets.shown(changed, author.actor), notes)
 
 
 def check_edit(

@@ -93,7 +93,7 @@ def test_inventory_has_a_target_for_every_device() -> None:
     ]
     assert routeros["credential"] == "demo-routeros"
     assert routeros["targets"] == [
-        {"collector": "routeros", "options": {"port": 8728}, "interval": "30s"}
+        {"collector": "routeros", "options": {"port": 8728, "tls": False}, "interval": "30s"}
     ]
 
 

@@ -73,6 +73,7 @@ class ImportBody(BaseModel):
     targets_updated: int
     targets_unchanged: int
     new_sites: list[CreatedSite]
+    notes: list[str] = Field(description="What is risky about the targets of the file.")
 
 
 @router.post("", responses=problems.CHANGING, openapi_extra=_FILE_BODY)
@@ -106,7 +107,9 @@ async def import_devices(
     finally:
         _importing.release()
     created = inventory_bodies.created_sites(done.new_sites)
-    return ImportBody(dry_run=dry_run, **asdict(done.counts), new_sites=created)
+    return ImportBody(
+        dry_run=dry_run, **asdict(done.counts), new_sites=created, notes=list(done.notes)
+    )
 
 
 async def _received(request: Request) -> bytes:

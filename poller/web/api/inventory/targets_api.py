@@ -187,8 +187,8 @@ def _edit(
 ) -> ChangedTarget:
     fields, options = body.split()
     expected = etags.expected(if_match)
-    changed = target_actions.edit(
+    done = target_actions.edit(
         call.services, call.author, old.device, old.name, fields, options, expected
     )
-    etags.set_tag(response, changed.tag)
-    return inventory_bodies.changed_target(changed)
+    etags.set_tag(response, done.target.tag)
+    return inventory_bodies.changed_target(done.target, done.notes)

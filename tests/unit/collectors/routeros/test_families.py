@@ -6,6 +6,7 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -278,9 +279,28 @@ def test_families_are_read_in_one_order_whatever_is_written() -> None:
 
 
 def test_the_port_follows_tls() -> None:
-    assert RouterOsOptions().effective_port == 8728
-    assert RouterOsOptions(tls=True).effective_port == 8729
-    assert RouterOsOptions(tls=True, port=1).effective_port == 1
+    assert RouterOsOptions().effective_port == 8729
+    assert RouterOsOptions(tls=False).effective_port == 8728
+    assert RouterOsOptions(port=1).effective_port == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "the router's certificate is not checked: give ca_file, fingerprint or tls=true"),
+        ({"tls": False}, "tls=false sends the password in clear"),
+        ({"port": 8728, "insecure": True}, "8728 is the port of the plain API"),
+        ({"insecure": True}, ""),
+        ({"tls": True}, ""),
+        ({"server_name": "core"}, ""),
+        ({"fingerprint": "ab" * 32}, ""),
+        ({"ca_file": "/ca.pem"}, ""),
+    ],
+)
+def test_a_risk_is_named_with_the_option_that_ends_it(options: dict[str, Any], text: str) -> None:
+    """Only a checked certificate, or the word that none is wanted, is without a caution."""
+    found = list(RouterOsCollector().cautions(RouterOsOptions(**options)))
+    assert [text in each for each in found] == ([True] if text else [])
 
 
 @pytest.mark.parametrize("every", [{"routes": "5m", "packages": 3600}, "routes=5m, packages=1h"])
@@ -304,7 +324,7 @@ def test_a_family_may_have_its_own_interval(every: object) -> None:
             {"address_lists": "blocked"},
             'option "address_lists": the family address_lists is not read',
         ),
-        ({"insecure": True}, "collector routeros: insecure needs tls=true"),
+        ({"tls": False, "insecure": True}, "collector routeros: insecure needs TLS"),
         ({"tls": True, "insecure": True, "ca_file": "x"}, "contradict each other"),
         ({"tls": "perhaps"}, 'option "tls"'),
         ({"timeout": 3}, 'unknown option "timeout"'),
