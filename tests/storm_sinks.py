@@ -29,6 +29,7 @@ from poller.db.tables import devices as devices_table
 from poller.db.tables import readings as readings_table
 from poller.db.tables import targets as targets_table
 from poller.sim.sim_process import simulated
+from tests import conftest
 from tests.acceptance.cluster import Cluster, soon
 from tests.integration.store_servers import HttpStoreServer, Prometheus, VictoriaMetrics
 
@@ -38,6 +39,8 @@ METRIC = "sysUpTime"
 AWAY_S = 8.0
 PAUSE_S = 12.0
 SINK = "outside"
+#: A killed Prometheus reads its log again before it answers.
+READY_WITHIN_S = 180.0
 
 
 class Store(NamedTuple):
@@ -258,6 +261,7 @@ def main() -> int:
     parser.add_argument("--interval", type=float, default=60.0)
     parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))
     arguments = parser.parse_args()
+    conftest.READY_WITHIN_S = READY_WITHIN_S
     results = []
     for name in arguments.stores:
         with tempfile.TemporaryDirectory(prefix="poller-storm-") as directory:

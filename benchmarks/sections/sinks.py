@@ -20,6 +20,9 @@ from benchmarks.sink_polls import SinkPolls
 from benchmarks.stage import Process, Stage
 from poller.cli.up import listen_ports
 from poller.sinks.api import Sink, Stores
+from poller.sinks.bus.stream import StreamSink
+from poller.sinks.metric_stores.influx import InfluxOptions, InfluxSink
+from poller.sinks.metric_stores.otlp import OtlpOptions, OtlpSink
 from poller.sinks.remote_write import RemoteWriteSink
 from poller.sinks.remote_write.options import RemoteWriteOptions
 from poller.sinks.sql import SqlSink
@@ -58,9 +61,12 @@ def _remote_write(**options: Any) -> Make:
 #: Every sink that is measured, by the name of its figures.
 CANDIDATES: Mapping[str, Make] = {
     "sql": lambda stores, _: SqlSink(stores),
+    "stream": lambda stores, _: StreamSink(stores),
     "remote_write": _remote_write(),
     "remote_write_raw": _remote_write(correct_counters=False),
     "remote_write_2": _remote_write(protocol="2.0"),
+    "influx": lambda stores, url: InfluxSink(stores, InfluxOptions(url=url, database="bench")),
+    "otlp": lambda stores, url: OtlpSink(stores, OtlpOptions(url=f"{url}/v1/metrics")),
 }
 GOALS = {"remote_write": REMOTE_WRITE_MS}
 
