@@ -61,7 +61,10 @@ def test_a_demo_run_polls_every_device_and_reports(tmp_path: Path) -> None:
 
 def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
     """All addresses are on loopback; a second terminal needs no variables and can poll a device."""
-    running = up("--demo", "--devices", "20", "--workers", "1", POLLER_SINKS="sql,stream")
+    nobody = "remote_write=http://127.0.0.1:1/api/v1/write"
+    running = up(
+        "--demo", "--devices", "20", "--workers", "1", "--sink", "stream", "--sink", nobody
+    )
     eventually(lambda: ready(running), 60, "the first poll")
     page, flower = re.findall(r"http://127\.0\.0\.1:\d+/", running.text())[:2]
     assert b"poller" in urllib.request.urlopen(page, timeout=5).read()
@@ -76,6 +79,13 @@ def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
     assert json.loads(polled.stdout)["items"][0]["samples"] > 0
     assert running.run("board", "check").returncode == 0
     assert _redis(running).xlen("poller:readings") > 0
+    sinks = json.loads(running.run("sinks", "--json").stdout)["items"]
+    assert {item["name"]: item["state"] for item in sinks} == {
+        "sql": "ok", "stream": "ok", "remote_write": "down",
+    }  # fmt: skip
+    assert running.run("sinks", "test", "stream").returncode == 0
+    refused = running.run("sinks", "test", "remote_write")
+    assert (refused.returncode, "try: " in refused.stderr) == (1, True)
     second = running.run("up")
     assert second.returncode == 2
     assert f"already running on {running.home} (process {running.process.pid})" in second.stderr
