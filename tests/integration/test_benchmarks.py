@@ -114,6 +114,13 @@ def test_the_sinks_section_measures_every_sink(tmp_path: Path) -> None:
     assert min(found.values()) > 0
 
 
+def test_the_dropin_section_scrapes_both(tmp_path: Path) -> None:
+    """Both are scraped for the same agents; the page answers from last polls."""
+    found = values(measured(tmp_path, "dropin"))
+    assert found["samples"] > 100
+    assert found["scrape_ms"] < found["exporter_ms"]
+
+
 def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
     """The section reports figures only if every row is stored; a poll takes little more on disk
     than its values.
