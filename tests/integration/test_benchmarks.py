@@ -114,6 +114,7 @@ def test_the_sinks_section_measures_every_sink(tmp_path: Path) -> None:
     assert min(found.values()) > 0
 
 
+@pytest.mark.usefixtures("server")
 def test_the_dropin_section_scrapes_both(tmp_path: Path) -> None:
     """Both are scraped for the same agents; the page answers from last polls."""
     found = values(measured(tmp_path, "dropin"))

@@ -77,7 +77,6 @@ class LastPolls:
 
     def read(self, target_ids: Sequence[int]) -> None:
         """Read the last polls of these targets now. Raises StoreError."""
-        self._start()
         with self._lock:
             self._update(target_ids)
 
@@ -91,7 +90,8 @@ class LastPolls:
         self._stopping.set()
         self._wake.set()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the thread that reads; it also keeps the devices in step with the inventory."""
         if self._thread is None:
             with self._lock:
                 if self._thread is None:

@@ -60,6 +60,7 @@ class ProbeScrapes:
         return await self._parts.sender.in_thread(self._of_result, query, prepared, result)
 
     def _prepare(self, actor: Actor, query: ProbeQuery) -> Known | ScrapePoll:
+        self._parts.polls.start()
         self._services.registry.get(query.collector)  # raises CollectorMissing
         place = scrape_places.find(self._parts.devices, actor, query.target, query.host, None)
         if place.devices:

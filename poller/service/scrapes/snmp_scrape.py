@@ -70,6 +70,7 @@ class SnmpScrapes:
         return await in_thread(snmp_texts.of_result, query.target, prepared, result)
 
     def _prepare(self, actor: Actor, query: SnmpQuery) -> Known | ScrapePoll:
+        self._parts.polls.start()
         host, fault = _host(query.target)
         place = scrape_places.find(self._parts.devices, actor, query.target, host, SNMP_PORT)
         if not place.devices:
