@@ -15,6 +15,7 @@ import pytest
 from poller import errors, plugins
 from poller.collectors import registry, staleness_registry
 from poller.sinks import registry as sinks
+from poller.sinks.api import Stores
 
 COLLECTOR = """
 from poller.collectors import api
@@ -179,7 +180,8 @@ def test_sinks_are_loaded_in_the_same_way(install: Install) -> None:
     with pytest.raises(errors.InvalidSetting, match='sink "odd"') as raised:
         sinks.load(["odd"], stores=None)  # type: ignore[arg-type]
     assert raised.value.cause == "SystemExit: 1"
-    assert [sink.name for sink in sinks.load(["lines"], stores=None)] == ["lines"]  # type: ignore[arg-type]
+    stores = Stores(engine=None, redis=None, settings=None)
+    assert [made.name for made in sinks.load(["lines"], stores)] == ["lines"]
 
 
 def test_staleness_sources_are_loaded_in_the_same_way(install: Install) -> None:

@@ -40,7 +40,7 @@ def parse_snmp(pairs: Pairs) -> SnmpQuery:
     if _at_most_once(pairs, "snmp_engineid"):
         raise errors.InvalidInput(
             "'snmp_engineid' parameter is not supported",
-            "poller asks the agent for its engine id",
+            "the engine id is read from the agent",
             "leave it out",
         )
     return SnmpQuery(_bounded(target[0], "target"), _modules(pairs), auth, context)
