@@ -75,7 +75,7 @@ chaos: setup ## kill, freeze and stop leaders at random while a job runs every 5
 	@$(BIN)/python -m tests.chaos_jobs --minutes $(MINUTES) --victims $(VICTIMS) --database $(DATABASE)
 
 DEVICES ?= 1000
-STORES ?= prometheus victoria
+STORES ?= prometheus victoria influxdb victoria-influx nats kafka
 sinks: MINUTES = 5
 sinks: setup packages ## poll 1000 devices into each store while it is killed, frozen and restarted, and count samples; MINUTES=, DEVICES=, STORES=
 	@$(BIN)/python -m tests.storm_sinks --minutes $(MINUTES) --devices $(DEVICES) --stores $(STORES)

@@ -1,7 +1,7 @@
 """A fleet is polled into a store that is killed, frozen and restarted; then samples are counted.
 
     python -m tests.storm_sinks [--minutes 5] [--devices 1000] [--interval 60]
-                                [--stores prometheus victoria]
+                                [--stores prometheus influxdb nats ...]
 
 A beat, two workers, Valkey and simulated SNMP devices, all of them real processes. The database of
 the cluster says what was polled. The exit status is 1 unless the store has every sample of every
@@ -31,7 +31,17 @@ from poller.db.tables import targets as targets_table
 from poller.sim.sim_process import simulated
 from tests import conftest
 from tests.acceptance.cluster import Cluster, soon
-from tests.integration.store_servers import HttpStoreServer, Prometheus, VictoriaMetrics
+from tests.integration import store_contents
+from tests.integration.store_contents import Polls
+from tests.integration.store_servers import (
+    HttpStoreServer,
+    Influxdb,
+    MockKafka,
+    NatsServer,
+    Prometheus,
+    StoreServer,
+    VictoriaMetrics,
+)
 
 #: A metric that every poll has exactly once.
 METRIC = "sysUpTime"
@@ -46,11 +56,12 @@ READY_WITHIN_S = 180.0
 class Store(NamedTuple):
     """A store of the storm: its server, the table of its sink, and what it has."""
 
-    server: Callable[[Path], HttpStoreServer]
+    server: Callable[[Path], StoreServer]
     options: Callable[[Any], Mapping[str, Any]]
     totals: Callable[[Any, int], dict[str, int]]  # device -> samples of all series
     instants: Callable[[Any, int], dict[str, set[int]]]  # device -> instants of METRIC
     killed_loses_s: float = 0.0  # what the store acknowledges before it is on its disk
+    faults: tuple[str, ...] = ("killed", "frozen", "restarted")
 
 
 def _remote_write(server: HttpStoreServer) -> dict[str, Any]:
@@ -90,6 +101,27 @@ def _promql_instants(server: HttpStoreServer, minutes: int) -> dict[str, set[int
     return instants
 
 
+def _influx(server: Influxdb) -> dict[str, Any]:
+    server.run("CREATE DATABASE storm")
+    return {"kind": "influx", "url": server.url, "database": "storm"}
+
+
+def _read_by(
+    server: Callable[[Path], StoreServer],
+    options: Callable[[Any], Mapping[str, Any]],
+    read: Callable[[Any], Polls],
+    **more: Any,
+) -> Store:
+    """Return a store whose polls are read one by one."""
+    return Store(
+        server,
+        options,
+        lambda store, _: store_contents.totals(read(store)),
+        lambda store, _: store_contents.instants(read(store)),
+        **more,
+    )
+
+
 STORES: Mapping[str, Store] = {
     "prometheus": Store(
         lambda directory: Prometheus(directory, window="1h"),
@@ -100,19 +132,41 @@ STORES: Mapping[str, Store] = {
     "victoria": Store(
         VictoriaMetrics, _remote_write, _promql_totals, _promql_instants, killed_loses_s=10.0
     ),
+    "influxdb": _read_by(
+        Influxdb, _influx, lambda server: store_contents.in_influxdb(server, "storm")
+    ),
+    "victoria-influx": _read_by(
+        VictoriaMetrics,
+        lambda server: {"kind": "influx", "url": server.url},
+        lambda server: store_contents.in_victoria(server, '{collector="snmp"}'),
+        killed_loses_s=10.0,
+    ),
+    "nats": _read_by(
+        NatsServer,
+        lambda server: {"kind": "nats", "servers": [server.url], "create_stream": True},
+        store_contents.in_nats,
+    ),
+    # The mock brokers have no disk: they can only be frozen.
+    "kafka": _read_by(
+        MockKafka,
+        lambda server: {"kind": "kafka", "servers": [server.broker]},
+        lambda server: store_contents.in_kafka(server, "poller.readings"),
+        faults=("frozen",),
+    ),
 }
 
 
 class Strikes:
     """Kills, freezes and restarts the server in turns, until the time is over."""
 
-    def __init__(self, server: HttpStoreServer) -> None:
+    def __init__(self, server: StoreServer, faults: tuple[str, ...]) -> None:
         self.kills_s: list[float] = []
-        self.counts = {"killed": 0, "frozen": 0, "restarted": 0}
+        self.counts = dict.fromkeys(faults, 0)
         self._server = server
 
     def run(self, until_mono: float) -> None:
-        faults = [self._kill, self._freeze, self._restart]
+        known = {"killed": self._kill, "frozen": self._freeze, "restarted": self._restart}
+        faults = [known[fault] for fault in self.counts]
         number = 0
         while time.monotonic() + PAUSE_S + AWAY_S < until_mono:
             time.sleep(PAUSE_S)
@@ -187,7 +241,7 @@ def storm(name: str, store: Store, arguments: argparse.Namespace, directory: Pat
             for _ in range(2):
                 cluster.start_worker()
             beat = cluster.start_beat()
-            strikes = Strikes(server)
+            strikes = Strikes(server, store.faults)
             strikes.run(time.monotonic() + arguments.minutes * 60)
             beat.terminate()
             beat.wait(30)
@@ -199,7 +253,7 @@ def storm(name: str, store: Store, arguments: argparse.Namespace, directory: Pat
 def settle(
     name: str,
     store: Store,
-    server: HttpStoreServer,
+    server: StoreServer,
     cluster: Cluster,
     strikes: Strikes,
     arguments: argparse.Namespace,

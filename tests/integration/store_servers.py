@@ -60,10 +60,17 @@ class StoreServer:
         self._end(signal.SIGTERM)
 
     def freeze(self) -> None:
+        """Stop every thread of the server; the signal alone lets some run on for a moment."""
         self._signal(signal.SIGSTOP)
+        wait_until(self._is_frozen, f"a frozen {self.program}")
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
+
+    def _is_frozen(self) -> bool:
+        assert self._process is not None
+        states = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
+        return all(state.read_text().rpartition(")")[2].split()[0] == "T" for state in states)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.poll() is None:
