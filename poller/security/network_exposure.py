@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import TYPE_CHECKING
 
 from poller import errors
+
+if TYPE_CHECKING:
+    from poller.settings import Settings
 
 
 def is_loopback(bind: str) -> bool:
@@ -24,6 +28,11 @@ def check_page(bind: str, has_login: bool) -> None:
             hint="poller user add NAME --role admin "
             "(or: poller token add NAME --scope read, or set POLLER_OIDC_ISSUER)",
         )
+
+
+def has_flower_login(settings: Settings) -> bool:
+    """Whether Flower asks for a login: its own password, or that of a trusted proxy."""
+    return settings.flower_basic_auth is not None or bool(settings.proxy_user_header)
 
 
 def check_flower(bind: str, has_login: bool) -> None:

@@ -18,12 +18,14 @@ def test_a_user_is_added_listed_changed_and_removed(cli: Cli) -> None:
     """The password comes from stdin, and is printed nowhere."""
     added = ok(cli("user", "add", "kim", "--role", "admin", stdin=f"{PASSWORD}\n"))
     assert added.out == "added user kim (admin)\n"
+    assert "ask for a login now" in added.err
+    assert "Flower stays open at 127.0.0.1" in added.err
     [listed] = json.loads(ok(cli("user", "list", "--json")).out)["items"]
     assert (listed["name"], listed["role"], listed["enabled"]) == ("kim", "admin", True)
     stored = user_rows.password_hash(bootstrap.services().engine, "kim")
     assert passwords.matches(stored, PASSWORD)
 
-    ok(cli("user", "add", "lee", stdin=PASSWORD))
+    assert "Flower" not in ok(cli("user", "add", "lee", stdin=PASSWORD)).err
     ok(cli("user", "edit", "lee", "--role", "operator", "--disable"))
     assert cli("user", "edit", "lee").code == 2
     assert cli("user", "edit", "leo", "--password", stdin=PASSWORD).code == 3

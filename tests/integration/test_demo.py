@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from poller import bootstrap
+from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.cli.actions import demo_fleet
 from poller.db import migrate
-from poller.db.inventory import credential_rows, devices, sites
+from poller.db.inventory import credential_rows, devices, inventory_feed, sites
 from poller.domain.inventory.draft import DeviceDraft
 from poller.sim import fleet
 
@@ -120,3 +120,17 @@ def test_clearing_nothing_is_no_error(run: Run) -> None:
     """The output reports zero devices."""
     code, out, _ = run("demo", "clear")
     assert (code, out) == (0, "removed 0 simulated devices\n")
+
+
+def test_a_demo_device_that_lost_its_tag_is_named(services: Services) -> None:
+    """The error says which device, and both ways out; the rest of the demo stays as it is."""
+    install(services, 4)
+    name = demo_fleet.tagged(services).simulated[0].name
+    change = DeviceDraft(name, tags=())
+    devices.edit(services.engine, name, change)
+    before = inventory_feed.version(services.engine)
+    with pytest.raises(errors.AlreadyExists, match=f'name: there is a device "{name}"') as refused:
+        install(services, 4)
+    assert f"poller device edit {name} --add-tag demo" in refused.value.hint
+    assert f"poller device rm {name}" in refused.value.hint
+    assert inventory_feed.version(services.engine) == before

@@ -68,3 +68,12 @@ def test_every_route_has_a_documented_line() -> None:
     known = routes()
     shown = {route_of(line, known) for line in documented()}
     assert sorted(set(known) - shown) == []
+
+
+def test_an_instant_is_a_text_in_every_body() -> None:
+    """Only durations are numbers of milliseconds; instants are texts of RFC 3339."""
+    app = FastAPI(openapi_url=None)
+    api_v1.add_routes(app)
+    schemas = api_v1.document(app)["components"]["schemas"]
+    names = {name for schema in schemas.values() for name in schema.get("properties", {})}
+    assert {name for name in names if name.endswith("_ms")} == {"interval_ms", "timeout_ms"}

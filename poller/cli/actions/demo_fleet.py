@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +88,7 @@ def install(services: Services, count: int, ports: Ports, interval: str = "60s")
     if _installed(services) == _essence(rows):
         return False
 
+    _refuse_taken(services, [row["name"] for row in rows])
     clear(services)
     for name, fields in fleet.CREDENTIALS.items():
         secret = models.from_json(json.dumps(dict(fields)))
@@ -98,6 +99,19 @@ def install(services: Services, count: int, ports: Ports, interval: str = "60s")
     drafts = [_row(services, row) for row in rows]
     imports.apply_import(services.engine, drafts, author=_author(services))
     return True
+
+
+def _refuse_taken(services: Services, names: Sequence[str]) -> None:
+    """Raise AlreadyExists for a device that has the name of a simulated one, and not its tag."""
+    own = {device.name for device in tagged(services).simulated}
+    for name in imports.existing_devices(services.engine, names):
+        if name not in own:
+            raise errors.AlreadyExists(
+                f'name: there is a device "{name}" that is not of the demo',
+                cause=f'it has a name of the demo and not its tag "{TAG}", or another address',
+                hint=f"poller device edit {name} --add-tag {TAG}, if the demo made it; "
+                f"or poller device rm {name}",
+            )
 
 
 def _author(services: Services) -> Author:

@@ -26,5 +26,5 @@ def command() -> None:
 
 def check(settings: Settings) -> None:
     """Refuse Flower without a login beyond loopback. Raises InvalidSetting."""
-    has_login = settings.flower_basic_auth is not None or bool(settings.proxy_user_header)
+    has_login = network_exposure.has_flower_login(settings)
     network_exposure.check_flower(settings.flower_bind, has_login)

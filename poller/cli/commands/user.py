@@ -56,7 +56,8 @@ def add(
     services = _services(create=True)
     actor = command_actor.of_command()
     accounts.checked_user_name(name)
-    if any(each.name == name for each in user_accounts.listing(services, actor)):
+    present = user_accounts.listing(services, actor)
+    if any(each.name == name for each in present):
         if if_missing:
             render.changed(f"user {name} exists", "poller.user/1", {"name": name}, as_json)
             return
@@ -66,7 +67,9 @@ def add(
     password = password_input.new_password(name)
     made = user_accounts.add(services, actor, name, role, password)
     text = f"added user {name} ({role.value})"
-    render.changed(text, "poller.user/1", _item(made), as_json, "the page asks for a login now")
+    render.changed(text, "poller.user/1", _item(made), as_json)
+    if not present:
+        render.notes(user_accounts.first_user_notes(services.settings))
 
 
 @app.command("list")

@@ -16,6 +16,7 @@ from poller.security import network_exposure, passwords
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
+    from poller.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,17 @@ def add(services: Services, actor: Actor, name: str, role: Role, password: str) 
     accounts.checked_user_name(name)
     passwords.checked(password, name)
     return user_rows.add(services.engine, name, role, passwords.hashed(password), actor)
+
+
+def first_user_notes(settings: Settings) -> list[str]:
+    """Return what the first user changes, and what stays open."""
+    notes = ["the page and the API ask for a login now"]
+    if not network_exposure.has_flower_login(settings):
+        notes.append(
+            f"Flower stays open at {settings.flower_bind}, to everybody on this host, and it can "
+            "stop workers: set POLLER_FLOWER_BASIC_AUTH=user:password"
+        )
+    return notes
 
 
 def edit(services: Services, actor: Actor, name: str, changes: UserChanges) -> StoredUser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from operator import attrgetter
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, Field
 from poller.db.access.session_rows import StoredSession
 from poller.domain.access.actor import ActorKind
 from poller.domain.access.scopes import Role, Scope
+from poller.presentation import formatting
 from poller.security import token_values
 from poller.service.access import browser_logins
 from poller.web.api.contract import paging, problems, resources
@@ -43,9 +45,9 @@ class SessionBody(BaseModel):
     role: Role
     source: str = Field(description="`local` for a password, `oidc` for OpenID Connect.")
     address: str
-    created_ms: int
-    seen_ms: int = Field(description="Its last use, to the minute.")
-    expires_ms: int
+    created_at: datetime
+    last_used_at: datetime = Field(description="To the minute.")
+    expires_at: datetime
 
 
 @own_router.get("")
@@ -93,7 +95,7 @@ def _body(session: StoredSession) -> SessionBody:
         role=session.role,
         source=session.source,
         address=session.address,
-        created_ms=session.created_ms,
-        seen_ms=session.seen_ms,
-        expires_ms=session.expires_ms,
+        created_at=formatting.utc(session.created_ms),
+        last_used_at=formatting.utc(session.seen_ms),
+        expires_at=formatting.utc(session.expires_ms),
     )

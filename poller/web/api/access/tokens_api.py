@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from poller.db.access.token_rows import StoredToken
 from poller.domain.access.scopes import Scope
+from poller.presentation import formatting
 from poller.service.access import api_tokens
 from poller.service.access.api_tokens import TokenDraft
 from poller.web.api.contract import paging, problems, resources
@@ -31,8 +32,8 @@ class TokenBody(BaseModel):
     site: str | None = Field(description="The one site that the token is limited to.")
     created_by: str
     created_at: datetime
-    expires_ms: int | None = Field(description="Instant in ms since 1970; null: never.")
-    last_used_ms: int | None = Field(description="Instant in ms since 1970, to the minute.")
+    expires_at: datetime | None = Field(description="Null: never.")
+    last_used_at: datetime | None = Field(description="To the minute; null: never.")
 
 
 class MadeTokenBody(TokenBody):
@@ -101,6 +102,6 @@ def _fields(token: StoredToken) -> dict[str, object]:
         "site": token.site,
         "created_by": token.created_by,
         "created_at": token.created_at,
-        "expires_ms": token.expires_ms,
-        "last_used_ms": token.last_used_ms,
+        "expires_at": formatting.moment(token.expires_ms or 0),
+        "last_used_at": formatting.moment(token.last_used_ms or 0),
     }

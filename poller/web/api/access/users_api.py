@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from poller.db.access.user_rows import StoredUser
 from poller.domain.access.scopes import Role
+from poller.presentation import formatting
 from poller.security import passwords
 from poller.service.access import user_accounts
 from poller.service.access.user_accounts import UserChanges
@@ -34,7 +35,7 @@ class UserBody(BaseModel):
     name: str
     role: Role
     enabled: bool
-    last_login_ms: int | None = Field(description="Instant in ms since 1970; null: never.")
+    last_login_at: datetime | None = Field(description="Null: never.")
     created_at: datetime
     updated_at: datetime
 
@@ -113,7 +114,7 @@ def _body(user: StoredUser) -> UserBody:
         name=user.name,
         role=user.role,
         enabled=user.enabled,
-        last_login_ms=user.last_login_ms,
+        last_login_at=formatting.moment(user.last_login_ms or 0),
         created_at=user.created_at,
         updated_at=user.updated_at,
     )
