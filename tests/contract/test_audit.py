@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Engine
 
 from poller import errors
@@ -15,6 +16,7 @@ from poller.db.access.audit_rows import AuditQuery
 from poller.db.inventory import inventory_feed
 from poller.db.inventory.inventory_feed import Author
 from poller.db.tables import audit
+from poller.domain.access import audit_entry
 from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.access.audit_entry import AuditEntry
 
@@ -58,6 +60,29 @@ def test_the_database_refuses_to_alter_a_row(engine: Engine) -> None:
         conn.execute(update)
     [row] = audit_rows.listing(engine, AuditQuery())
     assert row.actor == "kim"
+
+
+def test_the_database_refuses_to_replace_a_row(engine: Engine) -> None:
+    """SQLite has REPLACE INTO, PostgreSQL has ON CONFLICT DO UPDATE: neither alters a row."""
+    record(engine, AuditEntry("device.edit", "sw1"))
+    with sql.reading(engine) as conn:
+        row = dict(conn.execute(sa.select(audit)).one()._mapping)
+    changed = {**row, "actor": "somebody else"}
+    is_sqlite = engine.dialect.name == "sqlite"
+    statement: sa.Executable = sa.insert(audit).prefix_with("OR REPLACE").values(changed)
+    if not is_sqlite:
+        insert = postgresql.insert(audit).values(changed)
+        statement = insert.on_conflict_do_update(index_elements=["id"], set_={"actor": "x"})
+    with pytest.raises((errors.PollerError, sa.exc.DBAPIError)), sql.writing(engine) as conn:
+        conn.execute(statement)
+    [kept] = audit_rows.listing(engine, AuditQuery())
+    assert kept.actor == "kim"
+
+
+def test_an_edit_that_changes_nothing_leaves_no_row(engine: Engine) -> None:
+    """Equal fields before and after are no change."""
+    record(engine, audit_entry.differing("site.edit", "ams", {"requires": {}}, {"requires": {}}))
+    assert audit_rows.listing(engine, AuditQuery()) == []
 
 
 def test_rows_are_filtered_and_paged_newest_first(engine: Engine) -> None:

@@ -289,6 +289,22 @@ def test_too_many_wrong_logins_of_a_user_have_to_wait(site: Site) -> None:
     assert not any("lee" in name or "192.0.2" in name for name in names)
 
 
+def test_refused_logins_are_two_audit_rows_a_window(site: Site) -> None:
+    """The first failure of a user and the last allowed one; unknown names count together."""
+    site.user()
+    for number in range(12):
+        log_in(site.client(f"192.0.2.{number}"), "lee", "wrong password!")
+    for number in range(4):
+        log_in(site.client("192.0.2.200"), f"secret-{number}")
+    found = audit_rows.listing(site.services.engine, AuditQuery(action="login.refused"))
+    assert [(row.subject, row.address, row.count) for row in reversed(found)] == [
+        ("lee", "192.0.2.0", 1),
+        ("lee", "192.0.2.9", 10),
+        ("unknown", "192.0.2.200", 1),
+    ]
+    assert {row.actor for row in found} == {"nobody"}
+
+
 def test_right_logins_are_not_counted(site: Site) -> None:
     """Thirty people behind one address log in one after the other."""
     site.user()

@@ -51,7 +51,7 @@ class AuditQuery:
 
 
 def append(conn: Connection, actor: Actor, entries: Sequence[AuditEntry], now_ms: int) -> None:
-    """Store entries in the transaction of their change."""
+    """Store entries in the transaction of their change, without those that changed nothing."""
     rows = [
         {
             "at_ms": now_ms,
@@ -65,6 +65,7 @@ def append(conn: Connection, actor: Actor, entries: Sequence[AuditEntry], now_ms
             "after": bounded(entry.after),
         }
         for entry in entries
+        if entry.count
     ]
     if rows:
         conn.execute(sa.insert(audit), rows)

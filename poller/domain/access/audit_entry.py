@@ -24,7 +24,8 @@ class AuditEntry:
     """One action: what was done, to what, and the fields before and after that differ.
 
     `action` is a noun and a verb such as `device.edit`. `subject` is the name of the changed thing;
-    an action on many names the filter and has `count` of them.
+    an action on many names the filter and has `count` of them. A count of 0 leaves no row: nothing
+    was changed.
     """
 
     action: str
@@ -37,13 +38,14 @@ class AuditEntry:
 def differing(
     action: str, subject: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> AuditEntry:
-    """Return the entry of an edit, with the fields that differ."""
+    """Return the entry of an edit, with the fields that differ; of none if its count is 0."""
     keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     return AuditEntry(
         action,
         subject,
         {key: before[key] for key in keys if key in before},
         {key: after[key] for key in keys if key in after},
+        count=1 if keys else 0,
     )
 
 

@@ -13,6 +13,17 @@ class Limit(NamedTuple):
     window_s: int
 
 
+class Counted(NamedTuple):
+    """One subject after an attempt was counted."""
+
+    attempts: int  # in this window, with this one
+    wait_s: int  # before the next attempt; 0: it may go on
+
+    def is_telling(self, limit: Limit) -> bool:
+        """Whether a failure now is worth a row: the first of a window, and the last allowed one."""
+        return self.attempts in (1, limit.failures)
+
+
 #: Of one address, whatever the user. IPv6 addresses of one /64 count as one.
 OF_ADDRESS = Limit(20, 300)
 #: Of one user, whatever the address.

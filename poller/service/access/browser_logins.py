@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from poller import errors
 from poller.db.access import session_rows, user_rows
 from poller.db.access.session_rows import NewSession, StoredSession
-from poller.domain.access import scopes
+from poller.domain.access import login_limits, scopes
 from poller.domain.access.accounts import OIDC_MARK
 from poller.domain.access.actor import Actor, ActorKind
+from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.access.scopes import Role
 from poller.domain.inventory import naming
 from poller.observability import logs
 from poller.security import passwords, token_values
+from poller.service.access import audit_log
 from poller.service.access.login_throttle import LoginThrottle
 from poller.service.access.user_accounts import require_admin
 
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 log = logs.get(__name__)
 
 _HOUR_MS = 3_600_000
+#: Who is refused a log-in, in the audit log.
+NOBODY = "nobody"
+#: Stands for a name that no user has: it may be a password, typed into the wrong field.
+UNKNOWN_USER = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,9 @@ def log_in(
     if name.isprintable():  # a database cannot compare with every character
         stored = user_rows.password_hash(services.engine, name)
     if not passwords.matches(stored, password):
-        # A name that is unknown may be a password typed into the wrong field.
-        log.warning("login_failed", address=address, user=name if stored else "unknown")
+        shown = name if stored else UNKNOWN_USER
+        log.warning("login_failed", address=address, user=shown)
+        _record_refusal(services, shown, address, attempt.telling_failures(stored is not None))
         raise errors.NotLoggedIn("the name or the password is wrong")
 
     attempt.succeeded()
@@ -55,6 +63,17 @@ def log_in(
     if stored and passwords.is_outdated(stored):
         user_rows.replace_hash(services.engine, name, stored, passwords.hashed(password))
     return _begin(services, user.name, user.role, session_rows.LOCAL, address)
+
+
+def _record_refusal(services: Services, user: str, address: str, failures: int) -> None:
+    """Add an audit row about failures that are worth one; a store that is away gets none."""
+    if not failures:
+        return
+    actor = Actor(NOBODY, ActorKind.USER, address, scopes.granted(()))
+    window = {"failures": failures, "within_s": login_limits.OF_USER.window_s}
+    entry = AuditEntry("login.refused", user, after=window, count=failures)
+    with suppress(errors.StoreError):
+        audit_log.record(services, actor, entry)
 
 
 def log_in_by_provider(services: Services, name: str, role: Role, address: str) -> Login:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from poller import errors
 from poller.domain.access import login_limits
-from poller.domain.access.login_limits import OF_ADDRESS, OF_USER, Limit
+from poller.domain.access.login_limits import OF_ADDRESS, OF_USER, Counted, Limit
 from poller.state.cluster import login_attempts
 
 if TYPE_CHECKING:
@@ -32,13 +32,12 @@ class LoginThrottle:
 
     def begin(self, address: str, user: str) -> Attempt:
         """Count an attempt before the password is checked. Raises TooManyRequests."""
-        counted = {
+        limits = {
             _subject("address", login_limits.counted_address(address)): OF_ADDRESS,
             _subject("user", user): OF_USER,
         }
-        wait_s = 0
-        for subject, limit in counted.items():
-            wait_s = max(wait_s, self._count(subject, limit))
+        of_address, of_user = [self._count(*each) for each in limits.items()]
+        wait_s = max(of_address.wait_s, of_user.wait_s)
         if wait_s:
             error = errors.TooManyRequests(
                 f"too many log-ins failed; the next one is possible in {wait_s} s",
@@ -46,9 +45,9 @@ class LoginThrottle:
             )
             error.retry_after_s = wait_s
             raise error
-        return Attempt(self, counted)
+        return Attempt(self, limits, of_address, of_user)
 
-    def _count(self, subject: str, limit: Limit) -> int:
+    def _count(self, subject: str, limit: Limit) -> Counted:
         services = self._services
         try:
             return login_attempts.count(services.redis, services.keys, subject, limit)
@@ -68,13 +67,32 @@ class LoginThrottle:
 class Attempt:
     """One log-in that was counted in advance."""
 
-    def __init__(self, throttle: LoginThrottle, counted: dict[str, Limit]) -> None:
+    def __init__(
+        self,
+        throttle: LoginThrottle,
+        limits: Mapping[str, Limit],
+        of_address: Counted,
+        of_user: Counted,
+    ) -> None:
         self._throttle = throttle
-        self._counted = counted
+        self._limits = limits
+        self._of_address = of_address
+        self._of_user = of_user
+
+    def telling_failures(self, is_user_known: bool) -> int:
+        """Return the failures in this window if they are worth an audit row, else 0.
+
+        They are those of the user or, for an unknown name, those of the address: an address that
+        tries many names fills no audit log.
+        """
+        counted, limit = self._of_address, OF_ADDRESS
+        if is_user_known:
+            counted, limit = self._of_user, OF_USER
+        return counted.attempts if counted.is_telling(limit) else 0
 
     def succeeded(self) -> None:
         """Take the count back: only failures count."""
-        for subject, limit in self._counted.items():
+        for subject, limit in self._limits.items():
             self._throttle.forget(subject, limit)
 
 
@@ -85,8 +103,8 @@ class _OwnCounters:
         self._clock = clock
         self._counts: dict[str, tuple[int, float]] = {}  # attempts, end of the window
 
-    def count(self, subject: str, limit: Limit) -> int:
-        """Count an attempt. Returns the seconds to wait, 0 for none."""
+    def count(self, subject: str, limit: Limit) -> Counted:
+        """Count an attempt."""
         now_mono = self._clock()
         attempts, ends_mono = self._counts.get(subject, (0, 0.0))
         if ends_mono <= now_mono:
@@ -94,7 +112,8 @@ class _OwnCounters:
         if subject not in self._counts and len(self._counts) >= MOST_REMEMBERED:
             self._counts.pop(next(iter(self._counts)), None)
         self._counts[subject] = (attempts + 1, ends_mono)
-        return 0 if attempts < limit.failures else max(1, round(ends_mono - now_mono))
+        wait_s = 0 if attempts < limit.failures else max(1, round(ends_mono - now_mono))
+        return Counted(attempts + 1, wait_s)
 
     def forget(self, subject: str) -> None:
         attempts, ends_mono = self._counts.get(subject, (0, 0.0))

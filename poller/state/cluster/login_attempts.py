@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import redis
 
-from poller.domain.access.login_limits import Limit
+from poller.domain.access.login_limits import Counted, Limit
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
 
-def count(client: redis.Redis, keys: Keys, subject: str, limit: Limit) -> int:
-    """Count an attempt. Returns the seconds to wait before the next one; 0 if it may go on."""
+def count(client: redis.Redis, keys: Keys, subject: str, limit: Limit) -> Counted:
+    """Count an attempt."""
     key = keys.logins(subject)
     with store_errors(client), client.pipeline() as pipeline:
         pipeline.set(key, 0, ex=limit.window_s, nx=True)
         pipeline.incr(key)
         pipeline.ttl(key)
         _, attempts, left_s = pipeline.execute()
-    return 0 if attempts <= limit.failures else max(1, int(left_s))
+    wait_s = 0 if attempts <= limit.failures else max(1, int(left_s))
+    return Counted(int(attempts), wait_s)
 
 
 def take_back(client: redis.Redis, keys: Keys, subject: str, limit: Limit) -> None:
