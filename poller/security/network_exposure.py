@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING
 
 from poller import errors
-
-if TYPE_CHECKING:
-    from poller.settings import Settings
 
 
 def is_loopback(bind: str) -> bool:
@@ -30,9 +26,9 @@ def check_page(bind: str, has_login: bool) -> None:
         )
 
 
-def has_flower_login(settings: Settings) -> bool:
+def has_flower_login(basic_auth: object, proxy_user_header: str | None) -> bool:
     """Whether Flower asks for a login: its own password, or that of a trusted proxy."""
-    return settings.flower_basic_auth is not None or bool(settings.proxy_user_header)
+    return basic_auth is not None or bool(proxy_user_header)
 
 
 def check_flower(bind: str, has_login: bool) -> None:

@@ -26,5 +26,7 @@ def command() -> None:
 
 def check(settings: Settings) -> None:
     """Refuse Flower without a login beyond loopback. Raises InvalidSetting."""
-    has_login = network_exposure.has_flower_login(settings)
+    has_login = network_exposure.has_flower_login(
+        settings.flower_basic_auth, settings.proxy_user_header
+    )
     network_exposure.check_flower(settings.flower_bind, has_login)

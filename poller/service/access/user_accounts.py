@@ -42,7 +42,10 @@ def add(services: Services, actor: Actor, name: str, role: Role, password: str) 
 def first_user_notes(settings: Settings) -> list[str]:
     """Return what the first user changes, and what stays open."""
     notes = ["the page and the API ask for a login now"]
-    if not network_exposure.has_flower_login(settings):
+    has_login = network_exposure.has_flower_login(
+        settings.flower_basic_auth, settings.proxy_user_header
+    )
+    if not has_login:
         notes.append(
             f"Flower stays open at {settings.flower_bind}, to everybody on this host, and it can "
             "stop workers: set POLLER_FLOWER_BASIC_AUTH=user:password"
