@@ -65,10 +65,17 @@ class RemoteWriteSink:
         if self._corrections:
             self._corrections.begin(samples)
         polls = list(self._outgoing(samples))
+        sent: list[Piece] = []
         for pieces in batches(polls, self._max_samples):
-            self._deliver(pieces)
+            try:
+                refused_series.deliver(pieces, self._client.send, self._refused)
+            except errors.StoreUnavailable:
+                self._note(sent, pieces)
+                raise
+            sent += pieces
         if self._corrections:
             self._corrections.commit()
+        self._count_doubled(polls)
         self._forget(samples)
 
     def check(self) -> str:
@@ -83,7 +90,7 @@ class RemoteWriteSink:
         now_ms = time.time_ns() // 1_000_000
         for sample in samples:
             correction = self._corrections.of(sample) if self._corrections else NOTHING
-            if _identity(sample) in self._done:
+            if self._done and _identity(sample) in self._done:
                 continue
             if self._is_too_old(sample, now_ms):
                 self._dropped.too_old(sample, now_ms)
@@ -93,26 +100,22 @@ class RemoteWriteSink:
             values = outgoing_poll.values_of(sample, shape)
             yield OutgoingPoll(sample, shape, values, correction.bridges, correction.starts)
 
-    def _deliver(self, pieces: Sequence[Piece]) -> None:
-        try:
-            refused_series.deliver(pieces, self._client.send, self._refused)
-        except errors.StoreUnavailable:
-            self._unsure.update(_identity(piece.poll.sample) for piece in pieces)
-            raise
-        self._mark_done(pieces)
-
     def _refused(self, piece: Piece, reason: str) -> None:
-        if _identity(piece.poll.sample) in self._unsure:
+        if self._unsure and _identity(piece.poll.sample) in self._unsure:
             reason += " (it may be in the store: an earlier request with it had no good answer)"
         self._dropped.refused(piece, reason)
 
-    def _mark_done(self, pieces: Sequence[Piece]) -> None:
-        """Note the polls whose last series were sent, and count their doubled series."""
-        for poll, _, end in pieces:
-            if end == poll.count:
-                self._done.add(_identity(poll.sample))
-                if poll.shape.doubled and not poll.sample.is_end:
-                    self._dropped.doubled(poll.sample)
+    def _note(self, sent: Sequence[Piece], failed: Sequence[Piece]) -> None:
+        """Note the polls of a failed call whose last series were sent, and those in doubt."""
+        complete = [poll for poll, _, end in sent if end == poll.count]
+        self._count_doubled(complete)
+        self._done.update(_identity(poll.sample) for poll in complete)
+        self._unsure.update(_identity(piece.poll.sample) for piece in failed)
+
+    def _count_doubled(self, polls: Sequence[OutgoingPoll]) -> None:
+        for poll in polls:
+            if poll.shape.doubled and not poll.sample.is_end:
+                self._dropped.doubled(poll.sample)
 
     def _forget(self, samples: Sequence[Sample]) -> None:
         """Forget samples that came again and are sent now, and those that never come again."""
