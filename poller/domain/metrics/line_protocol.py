@@ -10,6 +10,7 @@ import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -135,6 +136,7 @@ def escaped(text: str) -> str:
     return _DELIMITER.sub(r"\\\1", cleaned)
 
 
+@lru_cache(maxsize=8192)
 def escaped_measurement(text: str) -> str:
     """Return the name of a measurement. A line that begins with # would be a comment."""
     cleaned = _BAD_BACKSLASH.sub("/", _CONTROL.sub(" ", text))
@@ -143,6 +145,7 @@ def escaped_measurement(text: str) -> str:
     return _MEASUREMENT_DELIMITER.sub(r"\\\1", cleaned)
 
 
+@lru_cache(maxsize=8192)
 def _escaped_key(text: str) -> str:
     return escaped(f"{text}_" if text in _RESERVED else text)
 
