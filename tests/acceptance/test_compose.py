@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,7 @@ from tests.conftest import _postgres_binaries, missing
 ROOT = Path(__file__).parents[2]
 OURS = ("migrate", "first_user", "beat", "worker", "web", "flower")
 #: Services that run once and end.
-ONCE = ("migrate", "roles", "first_user")
+ONCE = ("migrate", "roles", "first_user", "scrape_token")
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -67,8 +68,10 @@ def test_every_service_is_watched_unprivileged_and_free_of_secrets(compose: dict
     files outside image and repository.
     """
     services = compose["services"]
-    assert set(services) == {"postgres", "valkey", "roles", "traps", *OURS}
-    for name in (*OURS, "roles", "traps"):
+    profile = {"scrape_token", "prometheus", "grafana"}
+    assert set(services) == {"postgres", "valkey", "roles", "traps", *OURS, *profile}
+    assert all(services[name]["profiles"] == ["observability"] for name in profile)
+    for name in (*OURS, *profile, "roles", "traps"):
         assert services[name]["cap_drop"] == ["ALL"]
         assert name in ONCE or "healthcheck" in services[name]
         assert name == "traps" or all(
@@ -100,12 +103,12 @@ def test_each_service_has_the_secrets_it_uses_and_no_others(compose: dict[str, A
         "postgres_password": {"postgres", "roles"},
         "app_password": {"roles"},
         "owner_database_url": {"migrate"},
-        "app_database_url": {"first_user", "beat", "worker", "web", "traps"},
+        "app_database_url": {"first_user", "beat", "worker", "web", "traps", "scrape_token"},
         "valkey.conf": {"valkey"},
         "redis_url": {"beat", "worker", "web", "traps", "flower"},
         "secret_key": {"worker", "traps"},
         "flower_basic_auth": {"flower"},
-        "admin_password": {"first_user"},
+        "admin_password": {"first_user", "grafana"},
     }
     for service in services.values():
         for value in service.get("environment", {}).values():
@@ -121,6 +124,10 @@ def test_make_secrets_keeps_existing_files_in_a_private_directory(secrets: Path)
     assert secrets.stat().st_mode & 0o077 == 0
     assert "maxmemory-policy noeviction" in before["valkey.conf"]
     assert "appendonly yes" in before["valkey.conf"]
+
+
+#: A variable of the shell that starts docker-compose, and its default.
+_DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")
 
 
 class Cluster:
@@ -139,6 +146,7 @@ class Cluster:
         ones.
         """
         given = {name: str(value) for name, value in self.services[service]["environment"].items()}
+        given = {name: _DEFAULT.sub(r"\1", value) for name, value in given.items()}
         given = {
             name: value.replace("/run/secrets/", f"{self.secrets}/")
             for name, value in given.items()
@@ -221,6 +229,19 @@ def cluster(
     made.stop()
 
 
+def _assert_the_profile_can_scrape(cluster: Cluster, token: Path) -> None:
+    """The token that the profile makes opens what Prometheus scrapes."""
+    config = yaml.safe_load((ROOT / "deploy" / "prometheus" / "compose.yml").read_text())
+    for job in config["scrape_configs"]:
+        path = job.get("metrics_path", "/metrics")
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{cluster.ports['8080']}{path}",
+            headers={"Authorization": f"Bearer {token.read_text().strip()}"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.status == 200
+
+
 def test_the_commands_of_the_file_make_a_cluster_that_polls(
     cluster: Cluster, tmp_path: Path, redis_client: Any
 ) -> None:
@@ -257,6 +278,7 @@ def test_the_commands_of_the_file_make_a_cluster_that_polls(
             "the old run is pruned",
         )
         _assert_page_and_flower(cluster)
+        _assert_the_profile_can_scrape(cluster, tmp_path / "scrape_token")
         _assert_a_standby_takes_over(cluster, beats)
 
 

@@ -26,8 +26,8 @@ def panels(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def known(path: Path) -> Metrics:
-    """One device is shown by its readings, everything else by metrics of the platform."""
-    return metric_tables.readings() if path.stem == "device" else PLATFORM
+    """Devices are shown by their readings, everything else by metrics of the platform."""
+    return metric_tables.readings() if path.stem in ("device", "interfaces") else PLATFORM
 
 
 def check(expression: str, metrics: Metrics, legend: str = "") -> None:
@@ -39,8 +39,31 @@ def check(expression: str, metrics: Metrics, legend: str = "") -> None:
     assert set(re.findall(r"{{(\w+)}}", legend)) <= labels, (expression, legend)
 
 
-def test_there_are_three_dashboards() -> None:
-    assert [path.stem for path in DASHBOARDS] == ["device", "fleet", "platform"]
+def test_every_dashboard_is_known_and_has_an_id_of_its_own() -> None:
+    """Grafana replaces a dashboard by another one of the same id."""
+    assert [path.stem for path in DASHBOARDS] == ["device", "fleet", "interfaces", "platform"]
+    ids = [json.loads(path.read_text())["uid"] for path in DASHBOARDS]
+    assert ids == [f"poller-{path.stem}" for path in DASHBOARDS]
+
+
+def test_the_profile_mounts_what_its_files_name() -> None:
+    """Grafana finds its dashboards and Prometheus its configuration and its token."""
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    mounts = {
+        name: dict(volume.split(":")[1::-1] for volume in services[name]["volumes"])
+        for name in ("prometheus", "grafana", "scrape_token")
+    }
+    provider = yaml.safe_load((GRAFANA / "provisioning/dashboards/poller.yml").read_text())
+    folder = provider["providers"][0]["options"]["path"]
+    assert mounts["grafana"][folder] == "./deploy/grafana"
+    assert mounts["grafana"]["/etc/grafana/provisioning"] == "./deploy/grafana/provisioning"
+    source = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())
+    assert source["datasources"][0]["url"] == "http://prometheus:9090"
+    assert mounts["prometheus"]["/etc/prometheus"] == "./deploy/prometheus"
+    config = yaml.safe_load((PROMETHEUS / "compose.yml").read_text())
+    for job in config["scrape_configs"]:
+        folder = str(Path(job["authorization"]["credentials_file"]).parent)
+        assert mounts["prometheus"][folder] == mounts["scrape_token"]["/var/lib/poller"]
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
@@ -52,7 +75,9 @@ def test_a_panel_names_metrics_and_labels_that_exist(path: Path) -> None:
     for panel in shown:
         assert panel["datasource"]["uid"] == "${datasource}", panel["title"]
         for target in panel["targets"]:
-            check(target["expr"], metrics, target["legendFormat"])
+            expression, legend = target["expr"], target["legendFormat"]
+            for label in ("device", "instance"):  # the choices of the variable
+                check(expression.replace("$by", label), metrics, legend.replace("$by", label))
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
