@@ -39,7 +39,7 @@ def database(influxdb: Influxdb, request: pytest.FixtureRequest) -> str:
 
 def sink(url: str, drops: Drops | None = None, **options: Any) -> InfluxSink:
     stores = Stores(None, None, None, "lines", drops or Drops())
-    return InfluxSink(stores, InfluxOptions(url=url, **{"timeout_s": 0.5, **options}))
+    return InfluxSink(stores, InfluxOptions(url=url, **options))
 
 
 def poll(*readings: Reading, target: int = 1, at_ms: int = AT_MS) -> Sample:
@@ -51,7 +51,7 @@ def test_influxdb_has_every_poll_once_through_kills_freezes_and_restarts(
     influxdb: Influxdb, database: str, tmp_path: Path
 ) -> None:
     """InfluxDB counts one point for each poll, however often the server was away."""
-    made = sink(influxdb.url, database=database)
+    made = sink(influxdb.url, database=database, timeout_s=0.5)
     written = store_storms.ride_out(
         made, tmp_path, influxdb, store_storms.killed, store_storms.frozen, store_storms.restarted
     )
@@ -68,7 +68,7 @@ def test_victoria_metrics_has_every_poll_once_through_freezes_and_restarts(
 
     A killed VictoriaMetrics loses what it acknowledged in its last seconds: no sink can help that.
     """
-    made = sink(victoria.url)
+    made = sink(victoria.url, timeout_s=0.5)
     written = store_storms.ride_out(
         made, tmp_path, victoria, store_storms.frozen, store_storms.restarted
     )

@@ -176,7 +176,7 @@ class WithBrokers:
 
     @classmethod
     def options(cls) -> dict[str, Any]:
-        return {"servers": [cls.server.broker], "topic": cls.topic, "timeout_s": 1}
+        return {"servers": [cls.server.broker], "topic": cls.topic, "timeout_s": 3}
 
     @classmethod
     def stored(cls) -> list[Message]:

@@ -73,7 +73,7 @@ def messages(url: str, subject: str = "poller.readings.>") -> list[Msg]:
 
 def sink(server: NatsServer, drops: Drops | None = None, **options: Any) -> NatsSink:
     stores = Stores(None, None, None, "bus", drops or Drops())
-    chosen = {"servers": [server.url], "create_stream": True, "timeout_s": 0.5, **options}
+    chosen = {"servers": [server.url], "create_stream": True, **options}
     return NatsSink(stores, NatsOptions(**chosen))
 
 
@@ -82,7 +82,7 @@ def test_jetstream_has_every_poll_once_through_kills_freezes_and_restarts(
 ) -> None:
     """JetStream has one message for each poll, in the order of each target."""
     written = store_storms.ride_out(
-        sink(server),
+        sink(server, timeout_s=0.5),
         tmp_path,
         server,
         store_storms.killed,
@@ -185,10 +185,10 @@ def test_logins_of_a_server_are_taken_from_files(tmp_path: Path) -> None:
             {"username": "me", "password_file": tmp_path / "good"},
             {"nkey_file": tmp_path / "seed"},
         ):
-            made = sink(server, **tls, **login, timeout_s=5)
+            made = sink(server, **tls, **login)
             made.write([store_storms.poll(1, AT_MS)])
             made.close()
-        refused = sink(server, **tls, username="me", password_file=tmp_path / "bad", timeout_s=5)
+        refused = sink(server, **tls, username="me", password_file=tmp_path / "bad")
         with pytest.raises(errors.StoreUnavailable, match="Authorization"):
             refused.write([store_storms.poll(1, AT_MS)])
         refused.close()
@@ -205,7 +205,7 @@ def test_a_server_that_is_away_is_named_and_another_one_is_tried(
     with pytest.raises(errors.StoreUnavailable, match=f"{dead}.*Connect call failed"):
         made.write([store_storms.poll(1, AT_MS)])
     made.close()
-    several = sink(server, servers=[dead, server.url], timeout_s=5)
+    several = sink(server, servers=[dead, server.url])
     several.write([store_storms.poll(1, AT_MS)])
     several.close()
 
@@ -239,7 +239,7 @@ class WithServer:
     @classmethod
     def options(cls) -> dict[str, Any]:
         servers = [f"nats://127.0.0.1:{cls.relay.port}"]
-        return {"servers": servers, "create_stream": True, "timeout_s": 0.5}
+        return {"servers": servers, "create_stream": True, "timeout_s": 1.5}
 
 
 class TestConformance(
