@@ -108,7 +108,7 @@ def test_a_scrape_can_be_of_a_part_of_the_fleet(fleet: Services) -> None:
     assert sample.labels["device"] == "sw2"
     assert "ifHCInOctets" not in scraped(api, where="name:old")
     assert len(scraped(api, tag="core")["ifHCInOctets"]) == 2
-    assert api.get("/metrics/readings", params={"site": "amss"}).status_code == 404
+    assert api.get("/metrics/readings", params={"site": "amss"}).status_code == 422
     assert api.get("/metrics/readings", params={"where": "colour:red"}).status_code == 422
 
     of_ber = api_clients.client(fleet, (Scope.SCRAPE,), site="ber")

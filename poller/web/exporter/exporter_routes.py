@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.responses import PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -23,13 +23,14 @@ from poller.service.scrapes import module_config, scrape_parts
 from poller.service.scrapes.probe_scrape import ProbeScrapes
 from poller.service.scrapes.snmp_scrape import Known, SnmpScrapes
 from poller.web.access.actor_finder import ActorFinder
-from poller.web.api.contract.needs import Needs
+from poller.web.api.contract.needs import Needs, PageNeeds
 from poller.web.exporter import recent_scrapes
 from poller.web.exporter.recent_scrapes import CONTENT_TYPE, HEAD, RecentScrapes
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 #: A token of one site may scrape devices of its site.
 _SCRAPING = Needs(Scope.SCRAPE)
+_SCRAPERS = Depends(PageNeeds(_SCRAPING))
 
 
 class Exporter:
@@ -90,12 +91,10 @@ def add(app: FastAPI, services: Services, exporter: Exporter) -> None:
 
     async def config(request: Request) -> Response:
         """The modules of `/snmp`, without logins."""
-        _SCRAPING.admitted(request)
         return await _from_files(partial(module_config.document, services), "%s")
 
     async def reload(request: Request) -> Response:
         """Read and check the module files now; an edited file is read at its next use anyway."""
-        _SCRAPING.admitted(request)
         if request.method != "POST":
             return _text(scrape_answer.BAD_REQUEST, "POST method expected")
         return await _from_files(partial(module_config.check, services), "%s modules\n")
@@ -104,11 +103,12 @@ def add(app: FastAPI, services: Services, exporter: Exporter) -> None:
         """Liveness: the process responds."""
         return PlainTextResponse("Healthy")
 
-    routes: dict[str, Any] = {"/snmp": snmp, "/probe": probe, "/config": config}
-    for path, handler in routes.items():
-        app.add_api_route(path, handler, methods=["GET"], include_in_schema=False)
-    app.add_api_route("/-/reload", reload, methods=["GET", "PUT", "POST"], include_in_schema=False)
-    app.add_api_route("/-/healthy", healthy, methods=["GET"], include_in_schema=False)
+    scraping: dict[str, Any] = {"/snmp": snmp, "/probe": probe, "/config": config}
+    hidden = partial(app.add_api_route, include_in_schema=False)
+    for path, handler in scraping.items():
+        hidden(path, handler, methods=["GET"], dependencies=[_SCRAPERS])
+    hidden("/-/reload", reload, methods=["GET", "PUT", "POST"], dependencies=[_SCRAPERS])
+    hidden("/-/healthy", healthy, methods=["GET"])
 
 
 async def _answered(scrape: Any, request: Request) -> Response:
