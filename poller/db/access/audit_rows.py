@@ -65,7 +65,7 @@ def append(conn: Connection, actor: Actor, entries: Sequence[AuditEntry], now_ms
             "after": bounded(entry.after),
         }
         for entry in entries
-        if entry.count
+        if not entry.is_nothing
     ]
     if rows:
         conn.execute(sa.insert(audit), rows)

@@ -24,8 +24,7 @@ class AuditEntry:
     """One action: what was done, to what, and the fields before and after that differ.
 
     `action` is a noun and a verb such as `device.edit`. `subject` is the name of the changed thing;
-    an action on many names the filter and has `count` of them. A count of 0 leaves no row: nothing
-    was changed.
+    an action on many names the filter and has `count` of them.
     """
 
     action: str
@@ -33,6 +32,11 @@ class AuditEntry:
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
     count: int = 1
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether an edit changed nothing, which leaves no row."""
+        return self.count == 0 and self.action.endswith(".edit")
 
 
 def differing(
