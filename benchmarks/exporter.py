@@ -47,7 +47,8 @@ class Exporter:
     def scrape(self, address: str) -> tuple[dict[Sample, float], int]:
         """Return the samples of a device, and the number of variables behind them."""
         found = self._samples(address)
-        variables = found[Sample(f"{_OWN}pdus_returned", frozenset())]
+        returned = f"{_OWN}pdus_returned"  # newer versions have it by module
+        variables = sum(value for sample, value in found.items() if sample.name == returned)
         return {
             sample: value for sample, value in found.items() if not sample.name.startswith(_OWN)
         }, int(variables)
@@ -70,14 +71,18 @@ class Exporter:
             found[Sample(name, frozenset(one.labels.items()))] = one.value
         return found
 
-    def measure(self, addresses: Sequence[str], per_s: float, seconds: float) -> Measured:
-        """Scrape the devices at this rate, evenly spread and over persistent connections.
+    def measure(
+        self, addresses: Sequence[str], per_s: float, seconds: float, rounds: int = 1
+    ) -> Measured:
+        """Scrape the devices at this rate, evenly spread and over persistent connections, after
+        some rounds of all devices.
 
         Prometheus also requests compression; without it the exporter has slightly less work.
         """
         scraper = _Scraper(self, addresses, per_s)
         with scraper.running():
-            progress.wait("warming the exporter up", min(seconds, max(2.0, len(addresses) / per_s)))
+            warm_s = rounds * max(2.0, len(addresses) / per_s)
+            progress.wait("warming the exporter up", warm_s if rounds > 1 else min(seconds, warm_s))
             meter, before = Meter({"exporter": [self.pid]}), scraper.count
             progress.wait("measuring the exporter", seconds)
             used, polls = meter.read(), scraper.count - before

@@ -44,7 +44,7 @@ def run(size: Size, stage: Stage) -> Findings:
         ourselves = Exporter(web.pid, port, simulator.snmp)
         _ready(ourselves, fleet[0])
         samples, _ = ourselves.scrape(fleet[0].address)
-        measured = ourselves.measure(addresses, per_s, size.measure_s)
+        measured = ourselves.measure(addresses, per_s, size.measure_s, rounds=2)
         ours.stop()
         theirs = None
         if exporter.installed():
@@ -85,7 +85,7 @@ SECTION = Section(
     asks="what does a scrape of /snmp cost, answered from the last poll, beside snmp_exporter?",
     sizes={
         "full": Size(2_000, 20.0, 60.0),
-        "small": Size(200, 5.0, 15.0),
+        "small": Size(400, 20.0, 20.0),
         "tiny": Size(20, 5.0, 5.0),
     },
     run=run,

@@ -38,10 +38,15 @@ def head(name: str, kind: Kind, help_texts: Mapping[str, str]) -> Iterator[str]:
 
 def series_text(name: str, labels: Labels) -> str:
     """`name{interface="ether1",vlan="7"}`, or the name alone."""
+    return f"{name}{labels_text(labels)}"
+
+
+def labels_text(labels: Labels) -> str:
+    """`{interface="ether1",vlan="7"}`, or an empty text."""
     if not labels:
-        return name
+        return ""
     pairs = ",".join(f'{key}="{value.translate(_LABEL_ESCAPES)}"' for key, value in labels)
-    return f"{name}{{{pairs}}}"
+    return f"{{{pairs}}}"
 
 
 def value_text(value: float) -> str:

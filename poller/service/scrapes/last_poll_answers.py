@@ -87,7 +87,7 @@ class LastPollAnswers:
                 text = f"{_name(wanted)} was not polled within {within_s:.3g} s"
                 hint = "its explanation (why) says more"
                 return scrape_answer.failure(scrape_answer.FAILED, f"{text}; {hint}")
-            await self._sleep(until_mono)
+            await self._sleep(wanted.target.id)
 
     def _judgement(self, wanted: Wanted) -> Judgement:
         poll = self._polls.kept(wanted.target.id)
@@ -109,10 +109,10 @@ class LastPollAnswers:
             return scrape_answer.failure(scrape_answer.UNAVAILABLE, text)
         return None
 
-    async def _sleep(self, until_mono: float) -> None:
+    async def _sleep(self, target_id: int) -> None:
         self._waiting += 1
         try:
-            self._polls.hasten(until_mono)
+            self._polls.hasten(target_id, time.monotonic() + 2 * HASTY_PASS_S)
             await asyncio.sleep(HASTY_PASS_S)
         finally:
             self._waiting -= 1

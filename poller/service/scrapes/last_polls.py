@@ -60,7 +60,7 @@ class LastPolls:
         self._lock = threading.Lock()  # one read at a time
         self._polls: dict[int, LastPoll] = {}
         self._asked_mono: dict[int, float] = {}
-        self._hasty_until_mono = 0.0
+        self._awaited: dict[int, float] = {}  # until when a scrape waits for a poll
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -80,9 +80,9 @@ class LastPolls:
         with self._lock:
             self._update(target_ids)
 
-    def hasten(self, until_mono: float) -> None:
-        """Look more often until an instant: a scrape waits for a poll."""
-        self._hasty_until_mono = max(self._hasty_until_mono, until_mono)
+    def hasten(self, target_id: int, until_mono: float) -> None:
+        """Look at a target more often until an instant: a scrape waits for its poll."""
+        self._awaited[target_id] = max(self._awaited.get(target_id, 0.0), until_mono)
         self._wake.set()
 
     def close(self) -> None:
@@ -101,14 +101,20 @@ class LastPolls:
                     self._thread.start()
 
     def _run(self) -> None:
+        passed_mono = 0.0
         while not self._stopping.is_set():
-            if time.monotonic() < self._hasty_until_mono:
+            left_s = passed_mono + PASS_S - time.monotonic()
+            if self._awaited:
                 self._stopping.wait(HASTY_PASS_S)
-            else:
-                self._wake.wait(PASS_S)
+            elif left_s > 0:
+                self._wake.wait(left_s)
             self._wake.clear()
             try:
-                self._pass()
+                if time.monotonic() >= passed_mono + PASS_S:
+                    passed_mono = time.monotonic()
+                    self._pass()
+                else:
+                    self._read_awaited()
             except (errors.StoreError, errors.SchemaMismatch) as error:
                 log.warning("last_polls_not_read", error=str(error))
                 self._polls.clear()  # a poll that nobody confirms is no last poll
@@ -121,6 +127,15 @@ class LastPolls:
         self._devices.refresh()
         with self._lock:
             self._update(self._in_use())
+
+    def _read_awaited(self) -> None:
+        """Read only what scrapes wait for: a look at all targets costs more."""
+        now_mono = time.monotonic()
+        for target_id, until_mono in list(self._awaited.items()):
+            if until_mono < now_mono:
+                del self._awaited[target_id]
+        with self._lock:
+            self._update(list(self._awaited))
 
     def _in_use(self) -> list[int]:
         oldest_mono = time.monotonic() - UNUSED_S
