@@ -228,7 +228,7 @@ def test_a_worker_subscribes_to_fitting_queues_and_leaves_queues_that_vanished(
     try:
         soon(lambda: consumer.calls, 5, "the first refresh")
         assert subscriptions.served == []
-        assert consumer.run() == {"poller", QUEUE, OTHER}
+        assert consumer.run() == {"poller", QUEUE, OTHER, "scrape", "scrape;zone=dmz"}
         assert subscriptions.served == [QUEUE, OTHER]
         assert changed.is_set()
         subscriptions.detach()
@@ -237,7 +237,7 @@ def test_a_worker_subscribes_to_fitting_queues_and_leaves_queues_that_vanished(
         services.redis.srem(services.keys.queues, QUEUE, OTHER)
         subscriptions.attach(again)
         soon(lambda: again.calls, 5, "the refresh after the connection was lost")
-        assert again.run() == {"poller"}
+        assert again.run() == {"poller", "scrape"}
     finally:
         subscriptions.stop()
         silent()
@@ -273,7 +273,7 @@ def test_a_notification_during_a_refresh_is_not_lost(
         )
         go_on.set()
         soon(
-            lambda: consumer.run() == {QUEUE, OTHER},
+            lambda: consumer.run() == {QUEUE, OTHER, "scrape", "scrape;zone=dmz"},
             5,
             "the worker subscribes to the queue that came meanwhile",
         )
@@ -294,11 +294,11 @@ def test_the_queues_of_jobs_are_left_while_no_slot_is_free(services: Services) -
     subscriptions.attach(consumer)
     try:
         soon(lambda: consumer.calls, 5, "the first refresh")
-        assert consumer.run() == {"poller", QUEUE, "job.acme-jobs"}
+        assert consumer.run() == {"poller", QUEUE, "job.acme-jobs", "scrape"}
         assert changed.is_set()
         changed.clear()
         subscriptions.pause_jobs(True)
-        assert consumer.run() == {"poller", QUEUE}
+        assert consumer.run() == {"poller", QUEUE, "scrape"}
         assert not changed.is_set()
         assert subscriptions.served == ["job.acme-jobs", QUEUE]
 
@@ -307,14 +307,14 @@ def test_the_queues_of_jobs_are_left_while_no_slot_is_free(services: Services) -
         again = Consumer(["poller", QUEUE])
         subscriptions.attach(again)
         soon(lambda: again.calls, 5, "the refresh after the connection was lost")
-        assert again.run() == {"poller", QUEUE, "job.acme-jobs"}
+        assert again.run() == {"poller", QUEUE, "job.acme-jobs", "scrape"}
     finally:
         subscriptions.stop()
         silent()
 
 
 def test_a_worker_without_job_slots_takes_no_jobs(services: Services) -> None:
-    """It serves polls only."""
+    """It serves polls and scrapes only."""
     services.settings = Settings(worker_jobs=0)
     spec = api.job(every_s=60, name="tidy")(lambda context: None)
     services.jobs = Registry({"tidy": spec}, {"tidy": "Acme_Jobs 1.0"})  # type: ignore[misc]
@@ -323,7 +323,7 @@ def test_a_worker_without_job_slots_takes_no_jobs(services: Services) -> None:
     subscriptions.attach(consumer)
     try:
         soon(lambda: consumer.calls, 5, "the first refresh")
-        assert consumer.run() == {"poller"}
+        assert consumer.run() == {"poller", "scrape"}
         assert subscriptions.served == []
     finally:
         subscriptions.stop()
