@@ -200,7 +200,7 @@ def test_a_failed_change_leaves_the_version_alone(engine: Engine) -> None:
         devices.add(
             engine, DeviceDraft("sw1", address="192.0.2.2"), author=Author(notify=woken.append)
         )
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(errors.UnknownName, match="nope"):
         devices.edit(
             engine, "sw1", DeviceDraft("sw1", credential="nope"), author=Author(notify=woken.append)
         )
