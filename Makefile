@@ -43,7 +43,7 @@ test: setup packages clients check ## run `check`, then the tests with real serv
 	@echo "== contract, integration, acceptance and browser tests"
 	@$(BIN)/python -m tests.second_look $(SIDE_BY_SIDE) -m 'not alone' tests/acceptance tests/contract tests/integration tests/browser
 	@echo "== tests that must run alone"
-	@$(BIN)/python -m tests.second_look -m alone tests/acceptance tests/contract
+	@$(BIN)/python -m tests.second_look -m alone tests/acceptance tests/contract tests/integration
 
 SIZE ?= full
 bench: setup ## run the benchmarks; QUICK=1 takes two minutes; SECTIONS="cost rebuild" selects; SIZE=small is smaller

@@ -100,6 +100,7 @@ def polled_again(cluster: Cluster, lost: list[Poll], since: float) -> float:
     return max(first.values()) - since
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("workers", [2, 1], ids=["by another worker", "by its successor"])
 def test_the_targets_of_a_killed_worker_are_polled_again_within_the_lease(
     tmp_path: Path, workers: int

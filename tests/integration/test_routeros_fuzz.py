@@ -12,6 +12,7 @@ if os.environ.get("CI") != "true":
 from tests import fuzz_routeros, hostile_router, virtual_clock
 
 
+@pytest.mark.alone
 def test_mutated_replies_end_in_outcomes_of_ours() -> None:
     """No crash, no hang, no open file, no revealed secret; every kind of mutation was sent."""
     report = virtual_clock.run(fuzz_routeros.fuzz(3_000, seed=7))

@@ -107,6 +107,7 @@ def test_a_menu_that_never_ends_does_not_block_the_others() -> None:
     assert "routeros_interface_rx_byte" in metrics(second)
 
 
+@pytest.mark.alone
 def test_readings_of_a_large_router_are_stored_when_the_time_is_up() -> None:
     """Eight thousand rows need more time than the usual reserve before the deadline."""
 
