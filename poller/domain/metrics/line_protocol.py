@@ -30,7 +30,7 @@ _RESERVED = frozenset({"time", "_field", "_measurement"})
 
 
 class Layout(enum.StrEnum):
-    """What a line is: a row of many fields, or one series as Prometheus would name it."""
+    """The meaning of a line: a row of many fields, or one series as Prometheus would name it."""
 
     ROW = "row"  # measurement = the collector, fields = the metrics that share their labels
     METRIC = "metric"  # measurement = the metric, one field

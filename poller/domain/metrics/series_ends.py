@@ -49,7 +49,7 @@ class SeriesEnd(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What the board says of a target."""
+    """The state of a target on the board."""
 
     version: int | None  # of the target; None: it is removed or disabled
     finished_ms: int = 0  # end of its last poll

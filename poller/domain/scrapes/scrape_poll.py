@@ -53,7 +53,7 @@ class ScrapePoll:
 
 @dataclass(frozen=True, slots=True)
 class ScrapeResult:
-    """What the poll of a scrape found. `failed` has part and error of each table not read."""
+    """The result of a scrape's poll. `failed` has part and error of each table not read."""
 
     result: Result
     code: str = ""

@@ -110,7 +110,7 @@ class BrokenSink(BaseModel):
 
 
 class SinkTest(BaseModel):
-    """What the store answered to one marked sample, sent from the machine that was asked."""
+    """The answer of the store to one marked sample, sent from the machine that was asked."""
 
     name: str
     kind: str

@@ -36,7 +36,7 @@ PATIENCE_S = 30.0
 
 @dataclass(slots=True)
 class _Answer:
-    """What came back from the thread that asks the store."""
+    """The result of the thread that asks the store."""
 
     text: str = ""
     error: BaseException | None = None

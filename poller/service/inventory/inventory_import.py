@@ -208,7 +208,7 @@ class RowChecker:
             raw.targets[place].fields = fields
 
     def notes(self) -> list[str]:
-        """What is risky about the targets, each text once with the number of targets."""
+        """The risks of the targets, each text once with the number of targets."""
         targets: Counter[str] = Counter()
         for key, number in self._uses.items():
             for text in self._cautions[key]:

@@ -31,7 +31,7 @@ FRESHNESS = ("fresh", "old", "never")
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """What is scraped, by whom, in which format, and how long its reader waits."""
+    """A request: who scrapes which targets in which format, and how long the reader waits."""
 
     actor: Actor
     wanted: TargetFilter
