@@ -34,7 +34,7 @@ _AGE_HEAD = "".join(f"{line}\n" for line in prometheus_text.head(AGE, Kind.GAUGE
 
 @dataclass(frozen=True, slots=True)
 class ScrapeCost:
-    """The effort of a poll. One read serves all modules, so its packets count for the first module."""
+    """The effort of a poll. One read serves all modules: its packets count for the first one."""
 
     duration_s: float
     samples: int
