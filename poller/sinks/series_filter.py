@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-import re2
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from poller.domain import expressions
 from poller.domain.metrics.reading import Labels
 
-_QUIET = re2.Options()
-_QUIET.log_errors = False
 #: Names of metrics whose verdict is remembered. Devices choose names, so that they are bounded.
 _REMEMBERED = 8192
 
@@ -94,12 +92,9 @@ class SeriesFilter:
 
 def _compiled(text: str) -> Any:
     try:
-        return re2.compile(text, _QUIET)
-    except re2.error as error:
-        reason = error.args[0] if error.args else ""
-        if isinstance(reason, bytes):
-            reason = reason.decode(errors="replace")
-        raise ValueError(f'"{text}" is no regular expression: {reason}') from None
+        return expressions.compiled(text)
+    except ValueError as error:
+        raise ValueError(f'"{text}" is no regular expression: {error}') from None
 
 
 def _any_of(patterns: Iterable[str]) -> Any:

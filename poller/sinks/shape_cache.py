@@ -1,4 +1,4 @@
-"""What a sink makes of a shape once, such as encoded labels, within a limit of series."""
+"""Things that a sink makes of a shape once, such as encoded labels, within a limit of series."""
 
 from __future__ import annotations
 

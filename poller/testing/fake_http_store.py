@@ -27,7 +27,7 @@ POLL_S = 0.02
 
 
 class HttpFault(enum.Enum):
-    """What the store does to requests."""
+    """A fault that the store makes of requests."""
 
     DOWN = "down"
     SLOW = "slow"

@@ -16,7 +16,7 @@ from typing import Self
 
 
 class LinkFault(enum.Enum):
-    """What the relay does to data."""
+    """A fault that the relay makes of data."""
 
     DOWN = "down"
     SLOW = "slow"

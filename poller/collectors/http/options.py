@@ -7,20 +7,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
-import re2
 from pydantic import Field, field_validator, model_validator
 
 from poller.collectors import api, tls
 from poller.collectors.http import json_paths, urls
 from poller.collectors.http.urls import PORTS, Url
 from poller.collectors.tls import Trust
+from poller.domain import expressions
 
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _STATUS_RANGE = re.compile(r"([1-5][0-9]{2})(?:-([1-5][0-9]{2}))?")
 _PLACE = ("scheme", "port", "path")
-_QUIET = re2.Options()
-_QUIET.log_errors = False
 
 
 class HttpOptions(api.Options):
@@ -216,9 +214,6 @@ def _status_range(word: str) -> range:
 def expression(text: str) -> Any:
     """Compile an RE2 expression, whose search time is linear in the body. Raises ValueError."""
     try:
-        return re2.compile(text, _QUIET)
-    except re2.error as error:
-        reason = error.args[0] if error.args else ""
-        if isinstance(reason, bytes):
-            reason = reason.decode(errors="replace")
-        raise ValueError(f"it is no regular expression: {reason}") from None
+        return expressions.compiled(text)
+    except ValueError as error:
+        raise ValueError(f"it is no regular expression: {error}") from None

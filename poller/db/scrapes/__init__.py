@@ -1,1 +1,1 @@
-"""What scrapes read of the inventory."""
+"""The inventory as scrapes read it."""

@@ -11,6 +11,7 @@ from typing import Any
 import re2
 
 from poller import errors
+from poller.domain import expressions
 
 Labels = dict[str, str]
 
@@ -64,8 +65,8 @@ class Rule:
     def pattern(self, where: str = "regex") -> Any:
         """Return the compiled expression. Raises InvalidInput."""
         try:
-            return re2.compile(self.regex)
-        except re2.error as error:
+            return expressions.compiled(self.regex)
+        except ValueError as error:
             raise errors.InvalidInput(
                 f'{where}: the expression "{self.regex}" cannot be used', cause=str(error)
             ) from None

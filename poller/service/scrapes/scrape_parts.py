@@ -20,7 +20,7 @@ STORE = "sql"
 
 @dataclass(frozen=True, slots=True)
 class ScrapeParts:
-    """What scrapes stand on. Without the `sql` sink every scrape is polled."""
+    """The parts that scrapes stand on. Without the `sql` sink every scrape is polled."""
 
     services: Services
     devices: KnownDevices

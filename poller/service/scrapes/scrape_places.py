@@ -1,4 +1,4 @@
-"""What the target of a scrape is: a device of the inventory, or an address that may be polled."""
+"""The target of a scrape: a device of the inventory, or an address that may be polled."""
 
 from __future__ import annotations
 

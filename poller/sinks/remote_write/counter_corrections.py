@@ -12,7 +12,7 @@ from poller.sinks.remote_write.counter_memory import CounterMemory, CounterPlans
 
 
 class Correction(NamedTuple):
-    """What is added to a poll: samples between, and starts of counters by column."""
+    """Additions to a poll: samples between, and starts of counters by column."""
 
     bridges: list[Bridge]
     starts: Mapping[int, int]

@@ -1,4 +1,4 @@
-"""What the answer of a store means: taken, refused, away, or no remote write 2.0."""
+"""The meaning of a store's answer: taken, refused, away, or no remote write 2.0."""
 
 from __future__ import annotations
 

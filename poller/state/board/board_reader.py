@@ -85,7 +85,7 @@ class BoardReader:
         return self._records(self.keys.spec, ids)
 
     def standings(self, ids: Sequence[int]) -> Standings | None:
-        """What the board says of these targets, and when; None while the board is being built.
+        """The state of these targets on the board, and when; None while the board is being built.
 
         Targets that are not on the board are among them.
         """

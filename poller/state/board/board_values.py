@@ -175,7 +175,7 @@ class Check:
 
 
 class Standings(NamedTuple):
-    """What the board said of targets at one instant."""
+    """The state of targets on the board at one instant."""
 
     now_ms: int
     by_target: Mapping[int, Standing]

@@ -16,7 +16,7 @@ _PENDING = "?"
 
 
 class Place(enum.Enum):
-    """What an asking process finds."""
+    """The findings of an asking process."""
 
     RESULT = "result"
     PENDING = "pending"  # another process has sent the poll

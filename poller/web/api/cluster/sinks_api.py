@@ -34,7 +34,7 @@ class SinkList(BaseModel):
 
 
 class SinkTestBody(SinkTest):
-    """What the store answered, and what went wrong beside the test."""
+    """The answer of the store, and what went wrong beside the test."""
 
     note: str = Field("", description="What went wrong beside the test.")
 
