@@ -31,6 +31,8 @@ log = logs.get(__name__)
 CHECK_S = 1.0
 #: The age of a snapshot, and of the file, at most.
 SNAPSHOT_S = 5.0
+#: A stop waits for the write that is under way, but not for a disk that hangs.
+STOP_S = 5.0
 #: A port that no process of ours has is reported when it was in use for this long.
 PORT_TAKEN_S = 30.0
 #: The duties that one process of a host has for all.
@@ -60,6 +62,7 @@ class MetricsPublisher:
         self._refused_mono: float | None = None  # since when the port has been in use
         self._complaint = ""  # the last one, which is not repeated
         self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
         _publishers.add(self)
 
     @property
@@ -79,7 +82,7 @@ class MetricsPublisher:
             self._process = self._files.take_name(self._process)
         except OSError as error:  # this process can still serve its own numbers
             log.warning("metrics_not_shared", error=str(error))
-        threading.Thread(target=self._run, name="metrics", daemon=True).start()
+        self._thread.start()
 
     def text(self) -> bytes:
         """The metrics of this process, as they are now, and of the others of this host."""
@@ -91,7 +94,10 @@ class MetricsPublisher:
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
-        self.let_go()
+        if self._thread.ident is not None:
+            self._thread.join(STOP_S)
+        if not self._thread.is_alive():  # a thread that hangs in a write keeps what it holds
+            self.let_go()
 
     def let_go(self) -> None:
         """Close what this process holds: at the end, and in a child that inherited it."""
