@@ -12,9 +12,9 @@ import redis
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.cli.commands.up import LocalCluster
 from poller.cli.output.log_lines import LogLines
 from poller.cli.up import embedded_server
+from poller.cli.up.local_cluster import LocalCluster
 from poller.cli.up.process_supervisor import any_role
 from poller.settings import Settings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from poller import errors, settings
-from poller.cli.commands import up
+from poller.cli.up import local_cluster
 from poller.settings import setting_sources
 
 
@@ -146,7 +146,7 @@ def test_children_of_poller_up_read_the_same_file_above(
     """They get the home by a variable, so they also get the path of the file."""
     (tmp_path / "poller.toml").write_text("batch_size = 7\n")
     _enter_subdirectory(monkeypatch, tmp_path)
-    for name, value in up._same_settings(settings.load()).items():
+    for name, value in local_cluster._same_settings(settings.load()).items():
         monkeypatch.setenv(name, value)
     loaded = settings.load()
     assert (loaded.home, loaded.batch_size) == (tmp_path / ".poller", 7)
