@@ -245,6 +245,38 @@ readings = Table(
     Index("ix_readings_at_ms", "at_ms"),
 )
 
+#: Polls of one target over a span, moved here from `readings` by the job `compact-history`:
+#: domain/history/block_codec.py. Blocks of a target never overlap, and none crosses 00:00 UTC.
+history_blocks = Table(
+    "history_blocks",
+    metadata,
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("start_ms", BigInteger, primary_key=True, autoincrement=False),  # of the first poll
+    Column("end_ms", BigInteger, nullable=False),  # of the last poll
+    Column("polls", Integer, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Index("ix_history_blocks_end_ms", "end_ms"),
+    postgresql_partition_by="RANGE (start_ms)",  # a UTC day each
+)
+
+
+def _rollups(name: str) -> Table[Any]:
+    return Table(
+        name,
+        metadata,
+        Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+        Column("start_ms", BigInteger, primary_key=True, autoincrement=False),
+        Column("data", LargeBinary, nullable=False),
+        Index(f"ix_{name}_start_ms", "start_ms"),
+        postgresql_partition_by="RANGE (start_ms)",  # a UTC month each
+    )
+
+
+#: Roll-ups of 5 minutes; one row per target and UTC day.
+history_5m = _rollups("history_5m")
+#: Roll-ups of an hour; one row per target and UTC month.
+history_1h = _rollups("history_1h")
+
 #: One row per target and UTC day, made from `runs` by the job `daily-statistics`. A poll is a run
 #: that started and has an outcome; durations and lateness are those of polls.
 target_days = Table(

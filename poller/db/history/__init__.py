@@ -1,0 +1,1 @@
+"""History in SQL: blocks of polls, and roll-ups."""
