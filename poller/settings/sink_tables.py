@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic_settings import NoDecode
 
@@ -64,12 +64,15 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _refuse_secret(place: str, key: str, value: Any) -> None:
     if _SECRET.search(key):
         raise ValueError(f"{place}: write the secret to a file, and name it as {key.lower()}_file")
-    if isinstance(value, str) and "://" in value and _has_password(value):
+    if isinstance(value, str) and "://" in value and _has_secret(value):
         raise ValueError(f"{place}: a URL with a password; write the password to a file instead")
 
 
-def _has_password(url: str) -> bool:
+def _has_secret(url: str) -> bool:
+    """Whether a URL has a password, or a parameter whose name is that of a secret."""
     try:
-        return urlsplit(url).password is not None
+        parts = urlsplit(url)
+        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        return parts.password is not None or any(map(_SECRET.search, names))
     except ValueError:
         return False

@@ -17,7 +17,15 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 #: Headers that carry a secret, and headers that the client sets itself.
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 _OWN_HEADERS = frozenset(
-    {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
+    {
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "content-encoding",
+        "content-type",
+        "x-prometheus-remote-write-version",
+    }
 )
 
 
@@ -57,6 +65,18 @@ class HttpStoreOptions(TlsOptions):
             raise ValueError("give username and password_file, or bearer_token_file, not both")
         if ":" in self.username:
             raise ValueError("username has no colon")
+        names = [name.lower() for name in (*self.headers, *self.header_files)]
+        if "authorization" in names and (self.username or self.bearer_token_file):
+            raise ValueError("a header Authorization and another login contradict each other")
+        if len(set(names)) < len(names):
+            raise ValueError("a header is given twice")
+        return self
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        is_plain = self.url.startswith("http:")
+        if is_plain and (self.ca_file or self.cert_file or self.insecure):
+            raise ValueError("ca_file, cert_file and insecure need a url that begins with https://")
         return self
 
     @model_validator(mode="after")

@@ -22,6 +22,8 @@ QUOTED: Final = 300
 _READ_BYTES = 64 * 1024
 #: A connection that was idle for longer may be half dead, so it is not used again.
 _IDLE_S = 30.0
+#: A longer wait that a store asks for is cut: it may be any number.
+LONGEST_WAIT_S: Final = 86_400
 #: Time for each of several addresses of the store before the next one is tried.
 _CONNECT_S = 2.0
 
@@ -47,7 +49,7 @@ class Answer(NamedTuple):
 def parse_retry_after(value: str, now: float) -> float | None:
     """Return the seconds of a Retry-After header: a number, or a date; None if it is neither."""
     try:
-        return max(0.0, float(int(value)))
+        return float(min(max(0, int(value)), LONGEST_WAIT_S))
     except ValueError:
         pass
     try:
@@ -138,7 +140,10 @@ def _left_s(until_mono: float) -> float:
 
 def _connected(url: urls.Url, until_mono: float) -> socket.socket:
     """Connect to the first address of the host that accepts. Raises OSError of the last one."""
-    found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    except UnicodeError:
+        raise OSError("that is no name of a host") from None
     failure: OSError = OSError("the name of the host has no address")
     for number, (family, kind, protocol, _, address) in enumerate(found, 1):
         connecting = socket.socket(family, kind, protocol)

@@ -76,6 +76,15 @@ def read_secret(sink: str, field: str, path: Path) -> str:
     return text
 
 
+def readable(sink: str, field: str, path: Path) -> None:
+    """Check that a file can be opened. Raises InvalidSetting."""
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise unusable(sink, field, path, error) from None
+
+
 def unusable(sink: str, field: str, path: Path, error: Exception) -> errors.InvalidSetting:
     """Return the error of a file that an option names."""
     return errors.InvalidSetting(

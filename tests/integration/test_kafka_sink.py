@@ -150,6 +150,9 @@ def test_login_and_tls_become_properties_of_librdkafka(tmp_path: Path) -> None:
     ("options", "text"),
     [
         ({"servers": ["kafka://k1:9092"]}, "host:port"),
+        ({"servers": ["k1"]}, "the port is missing"),
+        ({"servers": ["k1:0"]}, "from 1 to 65535"),
+        ({"servers": ["k1,k2:9092"]}, "letters, digits"),
         ({"username": "me"}, "belong together"),
         ({"ca_file": "/ca.pem"}, "tls = true"),
         ({"topic": "a b"}, "characters"),

@@ -10,6 +10,8 @@ from urllib.parse import quote, urljoin, urlsplit
 PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _MAX_LENGTH = 8000
+#: Characters between two dots of a host's name.
+LONGEST_LABEL = 63
 
 
 class Url(NamedTuple):
@@ -81,6 +83,7 @@ def host_name(text: str) -> str:
         name = text if text.isascii() else text.encode("idna").decode()
     except UnicodeError:
         name = ""
-    if not _HOST.fullmatch(name):
+    labels = name.removesuffix(".").split(".")
+    if not _HOST.fullmatch(name) or not all(0 < len(label) <= LONGEST_LABEL for label in labels):
         raise ValueError("that is no name of a host")
     return name.lower()

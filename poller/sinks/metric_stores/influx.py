@@ -56,6 +56,8 @@ class InfluxOptions(HttpStoreOptions, SeriesOptions):
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:
+        if "?" in self.url:
+            raise ValueError("the url has no query: database, bucket and org are options")
         if self.bucket and self.database:
             raise ValueError("give database (InfluxDB 1) or bucket and org (InfluxDB 2), not both")
         if self.org and not self.bucket:
@@ -136,7 +138,7 @@ class InfluxSink:
             return None
         message = _message(answer)
         if "partial write" in message:
-            self._dropped(_dropped_points(message), message)
+            self._dropped(min(_dropped_points(message), len(lines)), message)
             return None
         refusal = self._store.failure(answer._replace(body=message.encode()), _hint(message))
         if answer.status in _DIVISIBLE and not isinstance(refusal, errors.StoreUnavailable):
@@ -181,12 +183,12 @@ def _message(answer: Answer) -> str:
     """Return the error text of InfluxDB 1 (`error`) or 2 (`message`), or the body as it is."""
     try:
         body: Any = json.loads(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return answer.text
     if isinstance(body, dict):
         for key in ("error", "message"):
             if isinstance(body.get(key), str):
-                return answer._replace(body=body[key].encode()).text
+                return answer._replace(body=body[key].encode(errors="replace")).text
     return answer.text
 
 

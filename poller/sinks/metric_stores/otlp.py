@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from poller import errors
 from poller.domain.inventory.poll_target import PollTarget
@@ -41,6 +41,12 @@ class OtlpOptions(HttpStoreOptions, SeriesOptions):
         "one read and one write in Redis per call.",
     )
     gzip: bool = Field(False, description="Compress requests: less traffic, more CPU.")
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        if "?" in self.url:
+            raise ValueError("the url has no query: /v1/metrics is added to its path")
+        return self
 
 
 class _Outgoing(NamedTuple):
@@ -118,7 +124,8 @@ class OtlpSink:
         body = b"".join([each.poll.content for each in polls])
         answer = self._store.post(self._path, body, _PROTOBUF, zipped=self._options.gzip)
         if 200 <= answer.status < 300:
-            points, reason = otlp_answers.rejected(answer.body)
+            sent = sum(each.poll.points for each in polls)
+            points, reason = otlp_answers.rejected(answer.body, sent)
             if points:
                 self._dropped(points, f"{polls[0].target} or later: {reason}")
             return None

@@ -6,13 +6,17 @@ import json
 from typing import Any
 
 
-def rejected(body: bytes) -> tuple[int, str]:
-    """Return how many data points a receiver left out of a good request, and why.
+def rejected(body: bytes, sent: int) -> tuple[int, str]:
+    """Return how many of the sent data points a receiver left out of a good request, and why.
 
     The body is an ExportMetricsServiceResponse in protobuf or JSON; any other text is ignored.
     """
-    if body.lstrip()[:1] == b"{":
-        return _rejected_json(body)
+    is_json = body.lstrip()[:1] == b"{"
+    points, reason = _rejected_json(body) if is_json else _rejected_protobuf(body)
+    return min(max(0, points), sent), reason
+
+
+def _rejected_protobuf(body: bytes) -> tuple[int, str]:
     partial = _fields(body).get(1)
     if not isinstance(partial, bytes):
         return 0, ""
@@ -20,14 +24,15 @@ def rejected(body: bytes) -> tuple[int, str]:
     points, message = fields.get(1, 0), fields.get(2, b"")
     if not isinstance(points, int) or not isinstance(message, bytes):
         return 0, ""
-    return points, message.decode("utf-8", "replace")
+    signed = points - 2**64 if points >= 2**63 else points
+    return signed, message.decode("utf-8", "replace")
 
 
 def _rejected_json(body: bytes) -> tuple[int, str]:
     try:
         partial = json.loads(body).get("partialSuccess") or {}
         return int(partial.get("rejectedDataPoints") or 0), str(partial.get("errorMessage") or "")
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
         return 0, ""
 
 

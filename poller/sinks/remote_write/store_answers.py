@@ -12,6 +12,7 @@ _REFUSED: Final = frozenset({400, 413, 422})
 #: would do so for ever.
 _REFUSALS_AS_500: Final = ("too old sample", "out of bounds", "out of order sample")
 _WRITTEN: Final = "x-prometheus-remote-write-samples-written"
+_LONGEST_NUMBER: Final = 18  # digits
 _UNSUPPORTED: Final = 415
 
 
@@ -34,7 +35,8 @@ def written(answer: Answer) -> int | None:
     A store that knows 1.0 only takes a request of 2.0 for an empty one, and answers with success.
     """
     text = answer.headers.get(_WRITTEN, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
+    return int(text) if is_number else None
 
 
 def speaks_v2(answer: Answer) -> bool:

@@ -59,6 +59,7 @@ def test_files_of_a_table_are_beside_the_poller_toml_that_names_them(
         ("[[sink.prom.servers]]\ntoken = 'hunter2'", "[sink.prom] token: write the secret"),
         ("[sink.prom]\nurl = 'http://me:hunter2@host/'", "[sink.prom] url: a URL with a password"),
         ("[sink.nats]\nservers = ['nats://me:hunter2@host']", "[sink.nats] servers: a URL with"),
+        ("[sink.prom]\nurl = 'http://host/?api_key=hunter2'", "[sink.prom] url: a URL with"),
         ("[sink.'../etc']\nurl = ''", '"../etc" cannot be the name of a sink'),
         ("[sink.prom]\nkind = 7", "[sink.prom] kind: it is the name of a sink"),
         ("[sink]\nprom = 7", "sink (from"),

@@ -6,15 +6,21 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from poller import errors
+from poller.domain.inventory import host_port
+from poller.domain.inventory.host_port import HostPort
 from poller.sinks.bus import poll_messages
 from poller.sinks.tls_options import OptionalFile, TlsOptions, read_secret
 
 
 def _broker(text: str) -> str:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or "/" in text or "@" in text:
-        raise ValueError("a broker is host:port")
-    return text
+    try:
+        host, port = host_port.parse(text)
+    except errors.InvalidInput as error:
+        raise ValueError(f"a broker is host:port; {error.cause}") from None
+    if port is None:
+        raise ValueError("a broker is host:port; the port is missing")
+    return str(HostPort(host, port))
 
 
 class KafkaOptions(TlsOptions):

@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from poller.sinks.bus import poll_messages
-from poller.sinks.tls_options import OptionalFile, TlsOptions, read_secret
+from poller.sinks.tls_options import OptionalFile, TlsOptions, read_secret, readable
 
 _SCHEMES = ("nats", "tls")
 
 
 def _server(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in _SCHEMES or not parts.hostname:
+    if parts.scheme not in _SCHEMES or not parts.hostname or parts.port == 0:
         raise ValueError("a server is nats://host:4222 or tls://host:4222")
     if parts.username is not None or parts.password is not None:
         raise ValueError("no user and password in the address: give username and password_file")
@@ -72,6 +72,7 @@ class NatsOptions(TlsOptions):
         if self.nkey_file:
             login["nkeys_seed_str"] = read_secret(sink, "nkey_file", self.nkey_file)
         if self.credentials_file:
+            readable(sink, "credentials_file", self.credentials_file)
             login["user_credentials"] = str(self.credentials_file)
         is_secured = any(server.startswith("tls:") for server in self.servers)
         if is_secured or self.ca_file or self.cert_file or self.insecure:

@@ -107,12 +107,34 @@ def test_a_partial_success_is_read() -> None:
     response = service.ExportMetricsServiceResponse()
     response.partial_success.rejected_data_points = 300
     response.partial_success.error_message = "too old"
-    assert otlp_answers.rejected(response.SerializeToString()) == (300, "too old")
+    assert otlp_answers.rejected(response.SerializeToString(), 400) == (300, "too old")
     text = b'{"partialSuccess": {"rejectedDataPoints": "3", "errorMessage": "old"}}'
-    assert otlp_answers.rejected(text) == (3, "old")
+    assert otlp_answers.rejected(text, 400) == (3, "old")
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"ok", b"{broken", b"\x0a\xff", b"\xff" * 20, b"[]"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"ok",
+        b"{broken",
+        b"\x0a\xff",
+        b"\xff" * 20,
+        b"[]",
+        b'{"partialSuccess": {"rejectedDataPoints": Infinity}}',
+        b'{"partialSuccess": {"rejectedDataPoints": -3}}',
+        b'{"deep":' + b"[" * 60_000,
+    ],
+)
 def test_any_other_answer_rejects_nothing(body: bytes) -> None:
     """The text of a receiver is never a reason to fail."""
-    assert otlp_answers.rejected(body) == (0, "")
+    assert otlp_answers.rejected(body, 400) == (0, "")
+
+
+def test_no_answer_rejects_more_than_was_sent() -> None:
+    """A count that cannot be true is cut to the data points of the request; below zero is none."""
+    text = b'{"partialSuccess": {"rejectedDataPoints": 1e300}}'
+    assert otlp_answers.rejected(text, 400) == (400, "")
+    below = b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01"  # -1
+    assert otlp_answers.rejected(below, 400) == (0, "")
