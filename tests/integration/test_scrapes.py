@@ -23,6 +23,7 @@ from tests.integration.test_collector_snmp_hostile import agent as agent_of
 from tests.unit.collectors.snmp_agent import Request
 
 EVERYTHING = WALKS / "everything.yml"
+TIMEOUT = "X-Prometheus-Scrape-Timeout-Seconds"
 
 
 @pytest.fixture(scope="module")
@@ -145,8 +146,10 @@ def test_what_no_target_covers_is_polled_with_the_devices_login(
     """The message has the id of the credential, and no secret."""
     plain.add_credential("lab", "public")
     plain.poll(plain.add_device("sw1", machine, "lab", options={"modules": ["system"]}))
-    answer = plain.get("/snmp?target=sw1&module=ucd")
-    assert answer.status_code == 200, answer.text
+    answers = plain.get_all(
+        [f"/snmp?target={name}&module=ucd" for name in ("sw1", f"sw1:{machine}")]
+    )
+    assert [answer.status_code for answer in answers] == [200, 200], answers[1].text
     [sent] = plain.sent
     assert sent.credential_id is not None
     assert '"public"' not in sent.to_json()
@@ -215,6 +218,7 @@ def test_a_table_that_fails_is_named_and_the_rest_is_there(
     ("path", "status", "text"),
     [
         ("/snmp", 400, "'target' parameter must be specified once\n"),
+        ("/snmp?target=127.0.0.1" + "&a=1" * 100, 400, "more than 100 parameters\n"),
         ("/snmp?target=127.0.0.1&module=nope", 400, "Unknown module 'nope'\n"),
         ("/snmp?target=127.0.0.1&auth=nope", 400, "Unknown auth 'nope'\n"),
         ("/snmp?target=127.0.0.1&snmp_context=x", 400, "'snmp_context' needs an SNMPv3 login"),
@@ -266,7 +270,7 @@ def test_no_worker_and_too_many_polls_are_told_in_time(
 ) -> None:
     """503 says that poller, not the device, is at fault."""
     world = ScrapeWorld(services, monkeypatch, scrape_polls=1)
-    headers = {"X-Prometheus-Scrape-Timeout-Seconds": "1"}
+    headers = {TIMEOUT: "1"}
     answer = world.get(snmp(machine, "system"), headers=headers)
     assert (answer.status_code, "no running worker" in answer.text) == (503, True)
 
@@ -280,6 +284,27 @@ def test_no_worker_and_too_many_polls_are_told_in_time(
     assert texts[0].startswith("1 polls for scrapes run already")
     assert texts[1].startswith("no worker answered within 0.9 s")
     world.close()
+
+
+def test_a_scrape_that_had_little_time_does_not_speak_for_one_with_more(plain: ScrapeWorld) -> None:
+    """Its failure is known for a second, and is no answer to a scrape that can wait."""
+    is_awake = threading.Event()
+
+    def handler(request: Request) -> list[bytes]:
+        return honest(request) if is_awake.is_set() else []
+
+    with agent_of(handler) as made:
+        hasty = plain.get(snmp(made.port, "if_mib"), headers={TIMEOUT: "1"})
+        is_awake.set()
+        patient = plain.get(snmp(made.port, "if_mib"), headers={TIMEOUT: "10"})
+    assert (hasty.status_code, patient.status_code) == (500, 200), (hasty.text, patient.text)
+    assert len(plain.sent) == 2
+
+
+def test_a_scrape_without_any_time_is_told_so(plain: ScrapeWorld, machine: int) -> None:
+    """A header of a billionth of a second is no fault of a store."""
+    answer = plain.get(snmp(machine, "ucd"), headers={TIMEOUT: "1e-9"})
+    assert (answer.status_code, answer.text[:18]) == (503, "no worker answered")
 
 
 def test_without_the_sql_sink_every_scrape_is_a_poll(

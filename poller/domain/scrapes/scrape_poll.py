@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack, unpack
 
 #: The largest result, in characters of Redis.
 MOST_CHARACTERS = 8_000_000
 QUEUE = "scrape"
+#: A worker ends its poll this long before the scrape has to be answered.
+ANSWER_MS = 200
 #: Whole numbers from here on are rounded when they become floats.
 EXACT = 2**53
 
@@ -63,6 +66,12 @@ class ScrapeResult:
     retried: int = 0
     duration_ms: int = 0
     readings: ReadingSet | None = None
+    limit_ms: int = 0  # the time that the poll had
+
+    def was_cut_before(self, time_ms: int) -> bool:
+        """Whether nothing was read in a time that is shorter than this one."""
+        is_late = self.readings is None and self.code == error_codes.TIMEOUT
+        return is_late and self.limit_ms + ANSWER_MS < time_ms
 
     def to_text(self) -> str:
         """Return the text for Redis: numbers and shapes packed."""
@@ -74,6 +83,7 @@ class ScrapeResult:
             self.sent,
             self.retried,
             self.duration_ms,
+            self.limit_ms,
         ]
         parts = [json.dumps(head)]
         if self.readings is not None:
@@ -85,13 +95,15 @@ class ScrapeResult:
     def from_text(cls, text: str) -> ScrapeResult:
         """Return the result of a text."""
         head, *packed = text.split("\n")
-        result, code, message, failed, sent, retried, duration_ms = json.loads(head)
+        result, code, message, failed, sent, retried, duration_ms, limit_ms = json.loads(head)
         readings = None
         if packed:
             shape = SeriesSet.from_packed(base64.b64decode(packed[0]))
             readings = ReadingSet(shape, unpack(zlib.decompress(base64.b64decode(packed[1]))))
         parts = [(part, error) for part, error in failed]
-        return cls(Result(result), code, message, parts, sent, retried, duration_ms, readings)
+        return cls(
+            Result(result), code, message, parts, sent, retried, duration_ms, readings, limit_ms
+        )
 
 
 def queue_of(requires: Mapping[str, str]) -> str:

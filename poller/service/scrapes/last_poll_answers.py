@@ -19,6 +19,8 @@ from poller.service.scrapes.scrape_sender import ScrapeSender
 if TYPE_CHECKING:
     from poller.bootstrap import Services
 
+#: Texts of one poll that are kept: scrapes may ask for any part of its modules, in any order.
+MOST_TEXTS = 16
 #: Writes the text of a poll, all but its age.
 Render = Callable[[LastPoll], bytes]
 
@@ -56,6 +58,8 @@ class LastPollAnswers:
             return None
         body = poll.rendered.get(wanted.key)
         if body is None:
+            if len(poll.rendered) >= MOST_TEXTS:
+                poll.rendered.clear()
             body = poll.rendered[wanted.key] = wanted.render(poll)
         age_s = max(0, now_ms - read_ms) / 1000
         return body + scrape_metrics.age(age_s).encode()

@@ -33,7 +33,8 @@ def find(
 ) -> Place:
     """Return the place of a target: a device's name, else an address. Raises StoreError.
 
-    A device of another site does not exist for a token of one site.
+    The host of an address with a port may be the name of a device, too. A device of another site
+    does not exist for a token of one site.
     """
     kept = known.find(text)
     by_name = [each for each in kept if each.name == text]
@@ -43,7 +44,7 @@ def find(
         return Place(text, kept, (), None)
     address = _canonical(host.host)
     kept = known.find(address)
-    found = [each for each in kept if each.address == address]
+    found = [each for each in kept if each.address == address] or list(kept)
     return Place(address, kept, _visible(found, actor), host.port or default_port)
 
 

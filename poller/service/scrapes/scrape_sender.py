@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from poller import wakeups
 from poller.domain.record.overview import Worker
-from poller.domain.scrapes.scrape_poll import ScrapePoll, ScrapeResult
+from poller.domain.scrapes.scrape_poll import ANSWER_MS, ScrapePoll, ScrapeResult
 from poller.observability import logs
 from poller.state.cluster import worker_registry
 from poller.state.requests.scrape_exchange import Place, ScrapeExchange
@@ -30,8 +30,6 @@ T = TypeVar("T")
 LOOK_S = 0.5
 #: The workers are read again after this long.
 WORKERS_S = 2.0
-#: A worker ends its poll this long before the scrape has to be answered.
-ANSWER_S = 0.2
 _THREADS = 8
 
 
@@ -57,38 +55,39 @@ class ScrapeSender:
         return await loop.run_in_executor(self._threads, function, *arguments)
 
     async def poll(self, wanted: ScrapePoll, within_s: float) -> ScrapeResult:
-        """Return the result of a poll that ends in time. Raises NoAnswer, StoreError."""
+        """Return the result of a poll that ends in time. Raises NoAnswer, StoreError.
+
+        A poll of another scrape that had less time is not the last word: it is sent again.
+        """
         until_mono = time.monotonic() + within_s
         self._listen()
         name = wanted.name
         ended = asyncio.Event()
         self._waiting.setdefault(name, set()).add(ended)
         try:
-            text = await self.in_thread(self._open, wanted, name, within_s)
-            while not text:
-                left_s = until_mono - time.monotonic()
-                if left_s <= 0:
-                    raise NoAnswer(
-                        f"no worker answered within {within_s:.3g} s; `poller status` says why"
-                    )
+            while (left_s := until_mono - time.monotonic()) > 0:
+                result = await self.in_thread(self._look, wanted, name, left_s)
+                if result is not None:
+                    return result
                 await _wait(ended, min(LOOK_S, left_s))
-                text = await self.in_thread(self._exchange.result, name)
+                ended.clear()
         finally:
             self._forget(name, ended)
-        return await self.in_thread(ScrapeResult.from_text, text)
+        raise NoAnswer(f"no worker answered within {within_s:.3g} s; `poller status` says why")
 
     def close(self) -> None:
         """End the thread that listens for results."""
         self._stopping.set()
 
-    def _open(self, wanted: ScrapePoll, name: str, within_s: float) -> str:
-        """Send the poll unless it runs. Returns its result if that is known."""
+    def _look(self, wanted: ScrapePoll, name: str, within_s: float) -> ScrapeResult | None:
+        """Return the result of the poll if it is known. Sends the poll unless it runs."""
         settings = self._services.settings
         caller = secrets.token_hex(8)
-        time_ms = round(within_s * 1000)
+        time_ms = max(1, round(within_s * 1000))
         place, text = self._exchange.open(name, caller, time_ms, settings.scrape_polls)
         if place is Place.RESULT:
-            return text
+            result = ScrapeResult.from_text(text)
+            return None if result.was_cut_before(time_ms) else result
         if place is Place.FULL:
             raise NoAnswer(
                 f"{settings.scrape_polls} polls for scrapes run already (setting scrape_polls)"
@@ -99,7 +98,7 @@ class ScrapeSender:
             except BaseException:
                 self._exchange.withdraw(name)
                 raise
-        return ""
+        return None
 
     def _send(self, wanted: ScrapePoll, name: str, now_ms: int, within_s: float) -> None:
         from poller.tasks import scrape  # Celery, which a process without scrapes does not need
@@ -107,7 +106,7 @@ class ScrapeSender:
         if not any(_serves(worker, wanted) for worker in self._living(now_ms)):
             tags = "".join(f" and the tag {key}={value}" for key, value in wanted.requires.items())
             raise NoAnswer(f"no running worker has the collector {wanted.collector}{tags}")
-        left_s = max(0.0, within_s - ANSWER_S)
+        left_s = max(0.0, within_s - ANSWER_MS / 1000)
         scrape.send(wanted, name, now_ms + round(left_s * 1000), left_s)
 
     def _living(self, now_ms: int) -> list[Worker]:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 import redis
 
 from poller.state.board.lua_scripts import Scripts
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
-
-#: The first character of the key of a poll that runs.
-_PENDING = "?"
 
 
 class Place(enum.Enum):
@@ -39,12 +35,6 @@ class ScrapeExchange:
         """
         reply = self._scripts.run("open_scrape", [name, caller, time_ms, most])
         return Place(reply[0]), str(reply[1]) if len(reply) > 1 else ""
-
-    def result(self, name: str) -> str:
-        """Return a result; "" while there is none."""
-        with store_errors(self._redis):
-            found: Any = self._redis.get(self._keys.scrape(name))
-        return "" if not found or found.startswith(_PENDING) else str(found)
 
     def finish(self, name: str, result: str, keep_ms: int) -> None:
         """Store a result for those who wait, and tell them."""

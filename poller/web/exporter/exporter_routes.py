@@ -28,6 +28,7 @@ from poller.web.exporter import recent_scrapes
 from poller.web.exporter.recent_scrapes import CONTENT_TYPE, HEAD, RecentScrapes
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
+MOST_PARAMETERS = 100
 #: A token of one site may scrape devices of its site.
 _SCRAPING = Needs(Scope.SCRAPE)
 _SCRAPERS = Depends(PageNeeds(_SCRAPING))
@@ -145,7 +146,10 @@ def _text(status: int, text: str) -> Response:
 
 def _pairs(request: Request) -> Pairs:
     query = request.scope["query_string"].decode("latin-1")
-    return parse_qsl(query, keep_blank_values=True, max_num_fields=100)
+    try:
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
+    except ValueError:
+        raise errors.InvalidInput(f"more than {MOST_PARAMETERS} parameters") from None
 
 
 def _timeout_s(request: Request) -> float:

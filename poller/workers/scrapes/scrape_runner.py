@@ -111,7 +111,8 @@ class ScrapeRunner:
                 deadline=started + left_s,
             )
             report = await _report(prepared, poll, wanted, left_s)
-            result = _result(report, round((loop.time() - started) * 1000))
+            duration_ms = round((loop.time() - started) * 1000)
+            result = _result(report, duration_ms, round(left_s * 1000))
         except Exception as error:  # door: the end of this task; somebody waits for its result
             log.exception("scrape_broke", collector=wanted.collector)
             result = _refused(error_codes.COLLECTOR_CRASHED, type(error).__name__)
@@ -161,7 +162,7 @@ async def _report(prepared: _Prepared, poll: Poll, wanted: ScrapePoll, left_s: f
     return PollReport(await prepared.override(target, poll))
 
 
-def _result(report: PollReport, duration_ms: int) -> ScrapeResult:
+def _result(report: PollReport, duration_ms: int, limit_ms: int) -> ScrapeResult:
     found: Outcome = report.outcome
     traffic = report.traffic
     return ScrapeResult(
@@ -173,6 +174,7 @@ def _result(report: PollReport, duration_ms: int) -> ScrapeResult:
         retried=traffic.retried if traffic else 0,
         duration_ms=duration_ms,
         readings=found.readings,
+        limit_ms=limit_ms,
     )
 
 

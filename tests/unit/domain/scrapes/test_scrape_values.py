@@ -39,6 +39,17 @@ def test_a_result_survives_redis() -> None:
     )
 
 
+def test_a_scrape_with_more_time_is_told_from_one_that_had_enough() -> None:
+    """Only a poll that read nothing for lack of time says little about the device."""
+    late = ScrapeResult(Result.FAILED, "timeout", limit_ms=800)
+    assert late.was_cut_before(9_500)
+    assert not late.was_cut_before(900)
+    assert not ScrapeResult(Result.FAILED, "auth_failed", limit_ms=800).was_cut_before(9_500)
+    readings = ReadingSet.of([Reading("a", 1.0)])
+    partial = ScrapeResult(Result.PARTIAL, "timeout", readings=readings, limit_ms=800)
+    assert not partial.was_cut_before(9_500)
+
+
 @pytest.mark.parametrize(
     ("message", "parts"),
     [
