@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from poller.bootstrap import Services
-from poller.collectors.credentials import Community
+from poller.collectors.credentials import Community, Credential
 from poller.db.inventory import credential_rows, devices, inventory_feed
 from poller.domain.access import scopes
 from poller.domain.access.actor import Actor, ActorKind
@@ -71,9 +71,11 @@ class ScrapeWorld:
         worker_registry.announce(self.services.redis, self.services.keys, worker)
 
     def add_credential(self, name: str, community: str) -> None:
-        text = Community.from_text(community).to_json()
-        envelope = self.services.keyring.seal(text, name, "community")
-        credential_rows.add(self.services.engine, name, "community", envelope)
+        self.add_login(name, Community.from_text(community))
+
+    def add_login(self, name: str, credential: Credential) -> None:
+        envelope = self.services.keyring.seal(credential.to_json(), name, credential.kind)
+        credential_rows.add(self.services.engine, name, credential.kind, envelope)
 
     def add_device(self, name: str, port: int, credential: str, **more: Any) -> int:
         """Add a device at 127.0.0.1 with one SNMP target, and place it on the board."""

@@ -261,6 +261,26 @@ def test_one_request_gives_the_next_oid_of_several(
     assert names == [rows(engine, snmpd.port, credential, root)[0][0] for root in roots]
 
 
+def test_links_that_discover_an_agent_at_once_do_not_disturb_each_other(
+    engine: EngineOption, snmpd: Snmpd
+) -> None:
+    """Two targets of a new device are polled together; they share what is known of its agent."""
+
+    async def ask_thrice() -> list[Row]:
+        pool = LinkPool()
+
+        async def ask(walker: Walker, link: Link) -> Row:
+            return (await walker.get((SYS_NAME,)))[0]
+
+        choices: list[EngineOption] = [engine, "exact", engine]
+        polls = [talk(each, snmpd.port, FULL, ask, pool=pool) for each in choices]
+        found = list(await asyncio.gather(*polls))
+        pool.close()
+        return found
+
+    assert asyncio.run(ask_thrice()) == [(SYS_NAME, b"testbox")] * 3
+
+
 def test_a_context_has_its_own_values(engine: EngineOption, snmpd: Snmpd) -> None:
     """gufo has no contexts, so `auto` uses exact. snmpd does not answer for an unknown context."""
     choice: EngineOption = "auto" if engine == "gufo" else engine

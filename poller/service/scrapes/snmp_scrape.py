@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
+from poller.collectors.snmp.modules import module_catalog
 from poller.db.scrapes.scraped_devices import ScrapedDevice, ScrapedTarget
 from poller.domain.access.actor import Actor
 from poller.domain.inventory import host_port
@@ -129,7 +131,7 @@ class SnmpScrapes:
         login = ScrapeLogin(file_auth=name)
         if auth or "auth" not in options:
             login = scrape_logins.find(self._services, actor, name, device, _KINDS)
-        if query.context and login.kind != SNMPV3:
+        if query.context and not _has_contexts(login, options):
             raise errors.InvalidInput(f"'snmp_context' needs an SNMPv3 login, not auth '{name}'")
         if query.modules:
             options["modules"] = query.modules
@@ -160,6 +162,14 @@ def _host(target: str) -> tuple[HostPort | None, errors.InvalidInput | None]:
         return host_port.parse_snmp_target(target), None
     except errors.InvalidInput as error:
         return None, error
+
+
+def _has_contexts(login: ScrapeLogin, options: Mapping[str, Any]) -> bool:
+    """Whether a login is one of SNMPv3; one of a target's own file is looked up there."""
+    kind = login.kind
+    if not kind:
+        kind = module_catalog.auth(login.file_auth, tuple(options["config"])).credential.kind
+    return kind == SNMPV3
 
 
 def _base(place: Place) -> tuple[ScrapedDevice, ScrapedTarget | None]:

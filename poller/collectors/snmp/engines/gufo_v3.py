@@ -67,13 +67,15 @@ class GufoUsmLink(GufoLink):
         super().__init__(library_socket, agent, framing, ipv6=ipv6)
         self._state = state
         self.silence = usm.silence(state.passwords)
+        #: The library's socket has no engine id. Another link may learn that of the agent before.
+        self._is_undiscovered = not state.engine_id
         self._head = bytearray(BUFFER_BYTES)
         #: The report that the agent sent for the current request, or 0.
         self._report = 0
 
     async def handshake(self, retry: Retry) -> None:
         """Discover the agent's engine id, unless it is known. A later report corrects the clock."""
-        if not self._state.engine_id:
+        if self._is_undiscovered:
             await retry(self._discover)
 
     async def _discover(self, _: int, wait_s: float) -> None:
@@ -88,6 +90,7 @@ class GufoUsmLink(GufoLink):
 
         user = _user(self._state)
         library.set_keys(user.name, *_keys(user))
+        self._is_undiscovered = False
         self._state.set_engine(engine_id)
         self._set_clock(v3_message.parse(self._head, self._length))
 
@@ -138,7 +141,7 @@ class GufoUsmLink(GufoLink):
     def _accepts(self, envelope: Envelope) -> bool:
         """Whether the library may read a message that is not of the usual form."""
         state = self._state
-        if not state.engine_id:  # during discovery no message can be authentic
+        if self._is_undiscovered:  # during discovery no message can be authentic
             return True
 
         if envelope.data_tag == codec.SEQUENCE:
