@@ -39,6 +39,13 @@ class OutsideShape(NamedTuple):
     doubled: list[OutsideSeries]
 
 
+class SentLabels(NamedTuple):
+    """The labels of a target that are sent, and the verdicts of the filter about all of them."""
+
+    labels: Labels
+    verdicts: tuple[bool | None, ...]
+
+
 class SeriesMapper:
     """Maps shapes of targets for one sink. One thread uses it; many may ask for labels."""
 
@@ -51,7 +58,7 @@ class SeriesMapper:
 
     def outside(self, target: PollTarget, shape: SeriesSet) -> OutsideShape:
         """Return the series of a shape that are sent, in the order of the shape."""
-        added = self.target_labels(target)
+        added = self._added_labels(target)
         rows: dict[int, Labels | None] = {}  # by identity of the labels; None: not sent
         unique: dict[Labels, Labels] = {}
         seen: set[tuple[str, int]] = set()
@@ -73,8 +80,13 @@ class SeriesMapper:
             place.append(OutsideSeries(index, name, labels))
         return mapped
 
-    def target_labels(self, target: PollTarget) -> Labels:
-        """Return the labels that all series of a target have."""
+    def target_labels(self, target: PollTarget) -> SentLabels:
+        """Return what the store has of a target in every series. Other labels end no series."""
+        labels = self._added_labels(target)
+        return SentLabels(self._filter.kept_labels(labels), self._filter.verdicts(labels))
+
+    def _added_labels(self, target: PollTarget) -> Labels:
+        """Return the labels of a target before any of them is dropped: the filter reads them."""
         return outside_labels.target_labels(target, self._options.names, self._options.fixed)
 
     def _labels(self, own: Labels, added: Labels) -> Labels | None:

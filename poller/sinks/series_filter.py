@@ -49,7 +49,7 @@ class SeriesFilterOptions(BaseModel):
 
 
 class SeriesFilter:
-    """The decisions of the options. One thread uses it."""
+    """The decisions of the options. One thread uses it; many may ask about labels."""
 
     def __init__(self, options: SeriesFilterOptions) -> None:
         self._include = _any_of(options.include_metrics)
@@ -82,6 +82,14 @@ class SeriesFilter:
             if name in texts and _matches(pattern, texts[name]):
                 return False
         return True
+
+    def verdicts(self, labels: Labels) -> tuple[bool | None, ...]:
+        """Return what each pattern of a label says of these labels; None without such a label."""
+        texts = dict(labels)
+        return tuple(
+            _matches(pattern, texts[name]) if name in texts else None
+            for name, pattern in (*self._include_labels, *self._exclude_labels)
+        )
 
     def kept_labels(self, labels: Labels) -> Labels:
         """Return the labels without those whose names are not sent."""

@@ -1,7 +1,7 @@
 """The conformance suite for sinks: readings are stored once, and failures are StoreErrors.
 
-Given a store that fails on demand (`faults`), the suite also checks outages, slow and lost answers,
-half requests and refusals.
+A sink that takes ends gets ends of series, too. Given a store that fails on demand (`faults`), the
+suite also checks outages, slow and lost answers, half requests and refusals.
 
 TestLines = sink_conformance.suite(LinesSink, stores=stores, stored=lambda: read_back())
 """
@@ -23,6 +23,7 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.sinks import registry, sink_options
 from poller.sinks.api import Sample, Stores
 from poller.sinks.made_sink import LeftOut
+from poller.testing.checks.sink_ends import EndChecks, end_after
 from poller.testing.checks.sink_faults import FaultChecks, StoreFaults
 
 TARGET = PollTarget(1, 1, "olt", 1, "olt-1", "192.0.2.3", "ams", "olt", 60_000, 10_000)
@@ -47,6 +48,12 @@ def samples(first: int = 0, number: int = 3) -> list[Sample]:
         ]
     )
     return [Sample(TARGET, AT_MS - 3_600_000 * at, readings) for at in range(first, first + number)]
+
+
+def _with_end(first: int = 0) -> list[Sample]:
+    """Return polls of a target, and the end of its series."""
+    polls = samples(first)
+    return [*polls, end_after(polls[0])]
 
 
 def suite(
@@ -84,8 +91,12 @@ def suite(
     }
     if once:
         tests["test_repeats"] = _repeats(stored)
+    written: Callable[[int], list[Sample]] = samples
+    if getattr(sink, "takes_ends", False):
+        tests |= EndChecks(stored, samples, once).tests()
+        written = _with_end
     if faults is not None:
-        tests |= FaultChecks(faults, stored, left_out, samples, once).tests()
+        tests |= FaultChecks(faults, stored, left_out, written, once).tests()
     return type("TestSink", (), {"made": made, **tests})
 
 

@@ -19,6 +19,7 @@ import redis
 from poller import errors
 from poller.db import engine, migrate
 from poller.db.record import stored_readings
+from poller.domain.inventory.poll_target import PollTarget
 from poller.sinks.api import Sample, Stores
 from poller.sinks.bus.stream import StreamSink
 from poller.sinks.metric_stores.influx import InfluxSink
@@ -205,6 +206,46 @@ class OfAnotherTime(Good):
     api_version = 7
 
 
+class Ending(Good):
+    """A sink that takes ends, as an author would write one."""
+
+    takes_ends = True
+
+    def target_labels(self, target: PollTarget) -> Any:
+        return target.device, target.site
+
+
+class Deaf(Ending):
+    """Wants ends, and does nothing with them."""
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        super().write([sample for sample in samples if not sample.is_end])
+
+
+class Surprised(Ending):
+    """Takes every value for a number of something."""
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        for sample in samples:
+            if sample.is_end:
+                int(sample.readings.values[0])
+        super().write(samples)
+
+
+class Restless(Ending):
+    """Ends all series at every edit of a target."""
+
+    def target_labels(self, target: PollTarget) -> Any:
+        return target.device, target.version
+
+
+class Listing(Ending):
+    """States labels that cannot be compared by their hash."""
+
+    def target_labels(self, target: PollTarget) -> Any:
+        return [target.device]
+
+
 class Store(Good):
     """A sink with a store in memory that fails on demand, as an author would write one."""
 
@@ -297,6 +338,11 @@ def failures(sink: Any) -> dict[str, str]:
         (Losing, {"test_writes"}, "nothing is stored"),
         (Choosy, {"test_writes", "test_repeats"}, "Raise a poller.errors.StoreError"),
         (OfAnotherTime, {"test_contract"}, "it needs sink API 7"),
+        (Ending, set(), ""),
+        (Deaf, {"test_ends"}, "leave takes_ends out"),
+        (Surprised, {"test_ends"}, "Raise a poller.errors.StoreError"),
+        (Restless, {"test_target_labels"}, "every edit would end all series"),
+        (Listing, {"test_target_labels"}, "Return a hashable value"),
         (Store, set(), ""),
         (Optimistic, {"test_down", "test_slow", "test_busy"}, "samples are lost"),
         (Patient, {"test_refusing"}, "they would come again for ever"),

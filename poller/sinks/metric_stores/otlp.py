@@ -9,14 +9,13 @@ from pydantic import Field, model_validator
 
 from poller import errors
 from poller.domain.inventory.poll_target import PollTarget
-from poller.domain.metrics.reading import Labels
 from poller.sinks import bisection
 from poller.sinks.api import API_VERSION, Sample, Stores
 from poller.sinks.http_options import HttpStoreOptions
 from poller.sinks.http_store import HttpStore
 from poller.sinks.metric_stores import otlp_answers
 from poller.sinks.metric_stores.otlp_encoder import EncodedPoll, ShapeMetrics
-from poller.sinks.outside_series import SeriesMapper, SeriesOptions
+from poller.sinks.outside_series import SentLabels, SeriesMapper, SeriesOptions
 from poller.sinks.remote_write.counter_corrections import NOTHING, CounterCorrections
 from poller.sinks.remote_write.counter_memory import CounterMemory
 from poller.sinks.shape_cache import ShapeCache
@@ -87,7 +86,7 @@ class OtlpSink:
         """Say where data points go: OTLP has no request that asks for nothing."""
         return f"{self._store.url} takes OTLP at {self._path}"
 
-    def target_labels(self, target: PollTarget) -> tuple[Labels, str]:
+    def target_labels(self, target: PollTarget) -> tuple[SentLabels, str]:
         """Return what every series has of a target: its labels, and the device as resource."""
         return self._mapper.target_labels(target), target.device
 

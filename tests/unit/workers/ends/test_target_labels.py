@@ -46,6 +46,13 @@ def test_any_fact_counts_for_a_sink_that_states_no_labels() -> None:
         ({}, "address", False),
         ({"label_names": {"address": "instance"}}, "address", True),
         ({"label_names": {"site": ""}}, "site", False),
+        ({"drop_labels": ["site"]}, "site", False),
+        ({"drop_labels": ["site"]}, "device", True),
+        ({"drop_labels": ["tag.*"]}, "tags", False),
+        # The label is not sent, and decides whether the series are.
+        ({"drop_labels": ["site"], "exclude_labels": {"site": "new"}}, "site", True),
+        ({"drop_labels": ["site"], "exclude_labels": {"site": "lab"}}, "site", False),
+        ({"drop_labels": ["site"], "include_labels": {"site": "ams|fra"}}, "site", True),
     ],
 )
 def test_remote_write_states_the_labels_that_it_writes(
@@ -54,7 +61,8 @@ def test_remote_write_states_the_labels_that_it_writes(
     """An edit that the store cannot see ends no series."""
     stores = Stores(None, None, None, "prom")
     made = RemoteWriteSink(stores, RemoteWriteOptions(url="http://127.0.0.1:9/w", **options))
-    assert labels(made).differ(TARGET, replace(TARGET, **{fact: "new"})) == differs
+    value = ("new", "role:core") if fact == "tags" else "new"
+    assert labels(made).differ(TARGET, replace(TARGET, **{fact: value})) == differs
 
 
 def test_a_sink_that_fails_to_state_its_labels_counts_any_fact() -> None:
