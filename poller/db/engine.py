@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from poller import errors
+from poller.db.answer_limit import LimitedConnection
 from poller.db.sql_errors import store_errors
 from poller.db.sqlite_file import SqliteFile
 from poller.db.write_turn import WriteTurns
@@ -223,7 +224,7 @@ def _postgresql(url: URL) -> Engine:
     }
     # The parameters of the operator's URL win.
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
-    return sa.create_engine(
+    engine = sa.create_engine(
         url,
         connect_args=arguments,
         pool_pre_ping=True,
@@ -232,6 +233,12 @@ def _postgresql(url: URL) -> Engine:
         pool_recycle=1800,
         hide_parameters=True,
     )
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _connect(_dialect: Any, _record: Any, words: list[Any], options: dict[str, Any]) -> Any:
+        return LimitedConnection.connect(*words, **options)
+
+    return engine
 
 
 def _forget_inherited_connections() -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
+from poller.db import answer_limit
 from poller.db.record import stored_readings
 from poller.db.record.stored_readings import Stored
 from poller.sinks.api import API_VERSION, Sample, Stores
@@ -22,7 +23,8 @@ class SqlSink:
         """Store the readings. Repeating a call changes nothing. Raises StoreError."""
         batch = [Stored(sample.target.id, sample.at_ms, sample.readings) for sample in samples]
         now_ms = time.time_ns() // 1_000_000
-        self._writer.write(batch, now_ms)
+        with answer_limit.answers_within(answer_limit.WRITE_ANSWER_S):
+            self._writer.write(batch, now_ms)
 
     def close(self) -> None:
         """Close nothing: the engine belongs to the platform."""

@@ -17,7 +17,7 @@ import pytest
 import redis
 
 from poller import errors
-from poller.db import engine, migrate
+from poller.db import answer_limit, engine, migrate
 from poller.db.record import stored_readings
 from poller.domain.inventory.poll_target import PollTarget
 from poller.sinks.api import Sample, Stores
@@ -132,7 +132,9 @@ class WithPostgres:
     direct: Any = None
 
     @pytest.fixture(autouse=True)
-    def _server(self, fresh_postgres_url: str) -> Iterator[None]:
+    def _server(self, fresh_postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        monkeypatch.setattr(answer_limit, "WRITE_ANSWER_S", 0.5)
+        monkeypatch.setattr(engine, "CONNECT_TIMEOUT_S", 2)
         WithPostgres.url = fresh_postgres_url
         WithPostgres.direct = engine.create(fresh_postgres_url)
         migrate.upgrade(WithPostgres.direct)
@@ -159,13 +161,7 @@ class TestSqlOnPostgres(
         SqlSink, WithPostgres.stores, WithPostgres.stored, faults=lambda: WithPostgres.relay
     ),
 ):
-    """A reading is identified by target, time and series: a repetition changes nothing.
-
-    libpq waits without a limit for a server that acknowledges packets and never answers. The sink
-    is then shown as down, and polls wait on disk until the connection ends (docs/sinks.md).
-    """
-
-    test_slow = None
+    """A reading is identified by target, time and series: a repetition changes nothing."""
 
 
 class Good:

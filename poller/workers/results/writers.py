@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Engine
 
+from poller.db import answer_limit
 from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.failures.dead_letter import Letter
 from poller.domain.record.run import Run
@@ -70,10 +71,12 @@ class Writers:
         return Spool(name, codec, find_directory, self._quota, is_sink)
 
     def _write_runs(self, rows: Sequence[Run]) -> None:
-        run_ledger.write(self._engine, rows)
+        with answer_limit.answers_within(answer_limit.WRITE_ANSWER_S):
+            run_ledger.write(self._engine, rows)
 
     def _write_letters(self, letters: Sequence[Letter]) -> None:
-        dead_letter_rows.write(self._engine, letters)
+        with answer_limit.answers_within(answer_limit.WRITE_ANSWER_S):
+            dead_letter_rows.write(self._engine, letters)
 
     def start(self) -> None:
         """Adopt the spools of dead workers and start the threads. A second call does nothing."""

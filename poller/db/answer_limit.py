@@ -1,0 +1,59 @@
+"""How long a thread waits for one answer of PostgreSQL.
+
+libpq has no limit for a server that acknowledges packets and never answers, as a frozen one does.
+Without `answers_within` there is none here either: a migration may take hours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+import psycopg
+from psycopg.abc import RV, PQGen
+
+#: For writers that repeat what failed: readings, runs and dead letters.
+WRITE_ANSWER_S: Final = 10.0
+
+_limit_s: ContextVar[float | None] = ContextVar("answer_limit_s", default=None)
+
+
+@contextmanager
+def answers_within(seconds: float) -> Iterator[None]:
+    """Limit the wait for each answer to this thread. A connection without one is closed."""
+    token = _limit_s.set(seconds)
+    try:
+        yield
+    finally:
+        _limit_s.reset(token)
+
+
+class LimitedConnection(psycopg.Connection[Any]):
+    """A connection of psycopg that knows `answers_within`."""
+
+    def wait(self, gen: PQGen[RV], *how: Any, **named: Any) -> RV:
+        limit_s = _limit_s.get()
+        if limit_s is None:
+            return super().wait(gen, *how, **named)
+        return super().wait(self._limited(gen, limit_s), *how, **named)
+
+    def _limited(self, gen: PQGen[RV], limit_s: float) -> PQGen[RV]:
+        """Pass the steps of a request on. psycopg wakes it ten times a second while it waits.
+
+        Raises OperationalError, after which SQLAlchemy knows that the connection is gone.
+        """
+        until_mono = time.monotonic() + limit_s
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                if not ready and time.monotonic() >= until_mono:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"no answer within {limit_s:g} s")
+                state = gen.send(ready)
+        except StopIteration as end:
+            result: RV = end.value
+            return result
