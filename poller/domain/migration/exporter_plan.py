@@ -94,17 +94,28 @@ def _device(plan: Plan, target: ScrapedTarget, where: HostPort, labelling: Label
     name = _name(target, where, labelling)
     known = plan.devices.get(name)
     if known is not None and known.address != where.host:
+        other_name = _free_name(plan, where)
         plan.notes.append(
             f"job {target.job}: {name} is {known.address} and {where.host}: the second one is "
-            f"named {target.target}"
+            f"named {other_name}"
         )
-        name = _clean(str(where))
+        name = other_name
         known = plan.devices.get(name)
     if known is None:
         tags = sorted(_tags(target.labels, labelling))
         site = _clean(target.labels.get(labelling.site, ""))
         known = plan.devices[name] = DevicePlan(name, where.host, site, tags)
     return known
+
+
+def _free_name(plan: Plan, where: HostPort) -> str:
+    """Return a name made of the address that no device with another address has."""
+    name = first = _clean(str(where))
+    number = 2
+    while name in plan.devices and plan.devices[name].address != where.host:
+        name = f"{first}-{number}"
+        number += 1
+    return name
 
 
 def _name(target: ScrapedTarget, where: HostPort, labelling: Labelling) -> str:

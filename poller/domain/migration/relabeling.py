@@ -16,6 +16,7 @@ from poller.domain import expressions
 Labels = dict[str, str]
 
 _MODULUS_BYTES = 8
+_LONGEST_MODULUS = 18  # digits
 _REFERENCE = re2.compile(r"\$(?:\$|(\w+)|\{(\w+)\})")
 #: Actions that Prometheus has, and those among them that need a target label.
 ACTIONS = (
@@ -50,10 +51,8 @@ class Rule:
         """Return the rule of a mapping. Raises InvalidInput, which names the place."""
         known = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
         known = {name: value for name, value in known.items() if value is not None}
-        if "source_labels" in known:
-            known["source_labels"] = tuple(known["source_labels"])
-        if "modulus" in known:
-            known["modulus"] = int(known["modulus"])
+        for name, value in known.items():
+            known[name] = _checked(name, value, f"{where}, {name}")
         rule = cls(**known)
         if rule.action.lower() not in ACTIONS:
             raise errors.InvalidInput(
@@ -74,6 +73,21 @@ class Rule:
     def joined(self, labels: Mapping[str, str]) -> str:
         """Return the values of the source labels in one text."""
         return self.separator.join(labels.get(name, "") for name in self.source_labels)
+
+
+def _checked(name: str, value: Any, where: str) -> Any:
+    """Return the value of a field. Raises InvalidInput for one of another type."""
+    if name == "source_labels":
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return tuple(value)
+        raise errors.InvalidInput(f"{where}: this is no list of labels")
+    if not isinstance(value, str):
+        raise errors.InvalidInput(f"{where}: this is no text")
+    if name != "modulus":
+        return value
+    if not (value.isascii() and value.isdigit() and len(value) <= _LONGEST_MODULUS):
+        raise errors.InvalidInput(f"{where}: this is no whole number")
+    return int(value)
 
 
 def relabel(labels: Mapping[str, str], rules: Iterable[Rule]) -> Labels | None:

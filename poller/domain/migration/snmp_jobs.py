@@ -56,7 +56,7 @@ def find(config: Any, read_groups: ReadGroups) -> FoundJobs:
             "the file has no scrape_configs", hint="give the prometheus.yml of your Prometheus"
         )
     found = FoundJobs()
-    defaults = config.get("global") or {}
+    defaults = _mapping(config.get("global") or {}, "global")
     for number, job in enumerate(config["scrape_configs"], 1):
         if not isinstance(job, Mapping):
             raise errors.InvalidInput(f"scrape_configs, entry {number}: this is no mapping")
@@ -133,7 +133,8 @@ def _discovered(
             found.notes += [f"{where}: {fault}" for fault in faults]
     for group in groups:
         body = _mapping(group, f"{where}: a group of targets")
-        labels = {str(key): str(text) for key, text in (body.get("labels") or {}).items()}
+        given = _mapping(body.get("labels") or {}, f"{where}: labels of a group of targets")
+        labels = {str(key): str(text) for key, text in given.items()}
         for target in _listed(body.get("targets")):
             yield str(target), labels
 
@@ -149,8 +150,8 @@ def _target(
             "usually copy __address__ to __param_target"
         )
         return None
-    interval_ms = duration.parse_ms(labels.get("__scrape_interval__", _DEFAULT_INTERVAL))
-    timeout_ms = duration.parse_ms(labels.get("__scrape_timeout__", _DEFAULT_TIMEOUT))
+    interval_ms = _duration_ms(job, labels.get("__scrape_interval__", _DEFAULT_INTERVAL))
+    timeout_ms = _duration_ms(job, labels.get("__scrape_timeout__", _DEFAULT_TIMEOUT))
     shown = {name: text for name, text in labels.items() if not name.startswith("__")}
     return ScrapedTarget(
         job=job,
@@ -160,8 +161,16 @@ def _target(
         context=labels.get(f"{_PARAM}snmp_context", ""),
         interval_ms=interval_ms,
         timeout_ms=min(timeout_ms, interval_ms),
-        labels={"instance": labels.get("__address__", ""), **shown},
+        # Without a rule for `instance` Prometheus would use the address of the exporter.
+        labels={"instance": target, **shown},
     )
+
+
+def _duration_ms(job: str, text: str) -> int:
+    try:
+        return duration.parse_ms(text)
+    except errors.InvalidInput as error:
+        raise errors.InvalidInput(f"job {job}: {error.message}", hint=error.hint) from None
 
 
 def _modules(config: Mapping[str, Any], labels: Labels) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import glob
 import json
+import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -255,7 +256,10 @@ def _group_reader(directory: Path) -> snmp_jobs.ReadGroups:
 def _text(path: Path) -> str:
     """Return the text of a file. Raises InvalidInput."""
     try:
-        if path.stat().st_size > yaml_text.MAX_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise errors.InvalidInput(f"{path} is no plain file")
+        if status.st_size > yaml_text.MAX_BYTES:
             raise errors.InvalidInput(f"{path} has more than {yaml_text.MAX_BYTES:,} bytes")
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -72,7 +72,21 @@ def test_labels_can_be_removed_by_name_or_by_an_empty_value() -> None:
     assert emptied == dropped
 
 
-@pytest.mark.parametrize("fields", [{"action": "explode"}, {"regex": "("}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"action": "explode"},
+        {"action": ["keep"]},
+        {"regex": "("},
+        {"regex": ["a"]},
+        {"modulus": "x"},
+        {"modulus": "9" * 5000},
+        {"source_labels": "site"},
+        {"source_labels": [{"a": "b"}]},
+        {"separator": [","]},
+        {"replacement": {"a": "b"}},
+    ],
+)
 def test_a_wrong_rule_is_named(fields: dict[str, Any]) -> None:
     """The error says which rule it is."""
     with pytest.raises(errors.InvalidInput, match="job a, relabel_configs 2"):
