@@ -22,8 +22,8 @@ _CONNECTOR = "ifConnectorPresent"
 _ROUTEROS_RATE = "routeros_interface_rate"  # Mbit/s, as ifHighSpeed
 _ABOUT_A_ROW = frozenset({_DISCONTINUITY, _HIGH_SPEED, _SPEED, _CONNECTOR, _ROUTEROS_RATE})
 #: The value of ifSpeed for every faster link.
-_SPEED_IS_MORE = 2.0**32 - 1
-_NO_CONNECTOR = 2.0
+SPEED_IS_MORE = 2.0**32 - 1
+NO_CONNECTOR = 2.0
 #: The least bits on the link for one count. The shortest Ethernet frame has 64 octets.
 _BITS_EACH = {"Octets": 8.0, "Pkts": 8.0 * 64, "x_byte": 8.0, "x_packet": 8.0 * 64}
 
@@ -65,10 +65,10 @@ class EvidenceColumns:
 
         An interface without a connector (a bridge, a tunnel) has a nominal speed only.
         """
-        if _number(values, self.connector) == _NO_CONNECTOR:
+        if _number(values, self.connector) == NO_CONNECTOR:
             return None
         speed = _number(values, self.speed) or 0.0
-        if speed >= _SPEED_IS_MORE:
+        if speed >= SPEED_IS_MORE:
             speed = 0.0
         high_speed = (_number(values, self.high_speed) or 0.0) * 1e6
         bits_per_s = max(high_speed, speed)

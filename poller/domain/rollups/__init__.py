@@ -1,0 +1,1 @@
+"""Roll-ups of polls: verdicts of whole columns, cut into buckets of five minutes and of an hour."""
