@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import time
@@ -78,8 +79,15 @@ class StoreConnection:
             raise
 
     def is_usable(self, context: ssl.SSLContext | None) -> bool:
-        """Whether another request can be sent: not idle for long, and made with this context."""
-        return self._context is context and time.monotonic() - self._used_mono < _IDLE_S
+        """Whether another request can be sent: not idle for long, and made with this context.
+
+        A connection with bytes that no request asked for is of no use: they would be taken for the
+        next answer. The end of the connection is such a byte, too.
+        """
+        if self._context is not context or time.monotonic() - self._used_mono >= _IDLE_S:
+            return False
+        has_unread = bool(self._h11.trailing_data[0])
+        return not has_unread and not _is_readable(self._socket)
 
     def exchange(self, request: h11.Request, body: bytes, until_mono: float) -> Answer:
         """Send a request and read its answer."""
@@ -128,6 +136,12 @@ class StoreConnection:
     def close(self) -> None:
         with suppress(OSError):
             self._socket.close()
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _left_s(until_mono: float) -> float:

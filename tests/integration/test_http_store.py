@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 import ssl
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,28 @@ def test_a_store_that_answers_before_it_has_read_all_is_heard() -> None:
     with serving(refuse) as server:
         answer = store(server.port).post("/write", b"x" * 4_000_000)
     assert answer.status == 413
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.05], ids=["at once", "later"])
+def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next(pause_s: float) -> None:
+    """A second answer would say of every later request that it is stored."""
+    answers = iter([b"HTTP/1.1 204 Ok", b"HTTP/1.1 503 Away"])
+    is_sent = threading.Event()
+
+    def doubled(_: bytes, connection: socket.socket) -> None:
+        answer = next(answers) + b"\r\nContent-Length: 0\r\n\r\n"
+        connection.sendall(answer)
+        time.sleep(pause_s)
+        connection.sendall(answer)
+        is_sent.set()
+        connection.recv(1)
+
+    with serving(doubled) as server:
+        client = store(server.port)
+        assert client.post("/write", b"1").status == 204
+        assert is_sent.wait(5)
+        assert client.post("/write", b"2").status == 503
+        client.close()
 
 
 def test_a_long_answer_is_cut() -> None:

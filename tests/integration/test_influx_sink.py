@@ -150,10 +150,10 @@ def test_one_refused_line_costs_only_itself(drops: Drops) -> None:
             connection.sendall(b"HTTP/1.1 204 Ok\r\nConnection: close\r\n\r\n")
 
     with serving(script) as server:
-        readings = [Reading("x", 1.0, {"port": str(port)}) for port in range(9)]
+        readings = [Reading(name, 1.0, {"port": str(port)}) for port in range(9) for name in "xy"]
         sink(f"http://127.0.0.1:{server.port}", drops).write([poll(*readings)])
     assert [int(line.split(b"port=")[1][:1]) for line in taken] == [0, 1, 2, 3, 5, 6, 7, 8]
-    assert (drops.samples, drops.reasons[0][-9:]) == (1, "port four")
+    assert (drops.samples, drops.reasons[0][-9:]) == (2, "port four")
     assert "port=4" in drops.reasons[0]
 
 

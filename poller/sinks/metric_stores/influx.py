@@ -148,7 +148,9 @@ class InfluxSink:
         raise refusal
 
     def _leave_out(self, line: str, refusal: errors.StoreError) -> None:
-        self._dropped(1, f"{line.partition(' ')[0]}: {refusal.cause or refusal.message}")
+        fields = line.rsplit(" ", 2)[1]  # names of metrics have no blank and no comma
+        samples = fields.count(",") + 1 if self._form.layout is Layout.ROW else 1
+        self._dropped(samples, f"{line.partition(' ')[0]}: {refusal.cause or refusal.message}")
 
 
 _TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
