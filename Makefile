@@ -8,7 +8,7 @@ CLIENTS := $(VENV)/clients/.ready
 SIDE_BY_SIDE := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz day flood chaos sinks newcomer packages clients format clean
+.PHONY: help setup run test check bench fuzz day flood chaos sinks rates newcomer packages clients format clean
 
 help:      ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,9 @@ STORES ?= prometheus victoria influxdb victoria-influx nats kafka
 sinks: MINUTES = 5
 sinks: setup packages ## poll 1000 devices into each store while it is killed, frozen and restarted, and count samples; MINUTES=, DEVICES=, STORES=
 	@$(BIN)/python -m tests.storm_sinks --minutes $(MINUTES) --devices $(DEVICES) --stores $(STORES)
+
+rates: setup packages ## compare rate() over remote write and over a scraped snmp_exporter, for a router that reboots and counters that wrap
+	@$(BIN)/pytest -q -s tests/integration/test_remote_write_rates.py -k beside
 
 # A separate environment: one of the programs installs a package named "tests".
 clients: $(CLIENTS) ## install other RouterOS programs, which the tests compare with, into .venv/clients

@@ -12,6 +12,8 @@ import sys
 import urllib.parse
 import urllib.request
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -198,13 +200,28 @@ class Prometheus(HttpStoreServer):
     def __init__(self, directory: Path, window: str = "") -> None:
         super().__init__(directory)
         self._window = window
+        self._config = self.directory / "prometheus.yml"
+
+    @contextmanager
+    def scraping(self, jobs: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+        """Scrape these jobs, entries of `scrape_configs`, while the context lasts."""
+        self._configure(jobs)
+        self._signal(signal.SIGHUP)
+        try:
+            yield
+        finally:
+            self._configure(())
+            self._signal(signal.SIGHUP)
+
+    def _configure(self, jobs: Sequence[Mapping[str, Any]]) -> None:
+        window = {"out_of_order_time_window": self._window} if self._window else {}
+        content = {"global": {}, "storage": {"tsdb": window}, "scrape_configs": list(jobs)}
+        self._config.write_text(json.dumps(content))  # JSON is YAML
 
     def command(self) -> list[str]:
-        config = self.directory / "prometheus.yml"
-        window = f"{{out_of_order_time_window: {self._window}}}" if self._window else "{}"
-        config.write_text(f"global: {{}}\nstorage:\n  tsdb: {window}\n")
+        self._configure(())
         return [
-            f"--config.file={config}",
+            f"--config.file={self._config}",
             f"--storage.tsdb.path={self.directory}/data",
             f"--web.listen-address=127.0.0.1:{self.port}",
             "--web.enable-remote-write-receiver",
