@@ -94,6 +94,7 @@ class InfluxSink:
         """Write the lines of the polls. A repeated call writes the same points again."""
         for lines in _requests(self._poll_lines(samples), self._options.max_lines):
             bisection.send(lines, self._request, self._leave_out)
+        self._count_unwritten(samples)
 
     def check(self) -> str:
         """Say what the store answers to /ping, which InfluxDB has."""
@@ -108,26 +109,32 @@ class InfluxSink:
 
     def _poll_lines(self, samples: Sequence[Sample]) -> Iterator[str]:
         for sample in samples:
-            lines = self._shape_lines(sample)
-            values = sample.readings.values
-            unwritable = lines.unwritable(values)
-            if unwritable:
-                self._dropped(unwritable, f"{sample.target.name}: too large for an integer")
-            text = lines.text(values, sample.at_ms)
+            text = self._shape_lines(sample).text(sample.readings.values, sample.at_ms)
             if text:
                 yield text
+
+    def _count_unwritten(self, samples: Sequence[Sample]) -> None:
+        """Count the samples that no line has, once: after a failed call all polls come again."""
+        for sample in samples:
+            lines = self._shape_lines(sample)
+            name = sample.target.name
+            if lines.doubled:
+                reason = f"{name} {lines.doubled[0]}: alike in line protocol"
+                self._dropped(len(lines.doubled), reason)
+            unwritable = lines.unwritable(sample.readings.values)
+            if unwritable:
+                self._dropped(unwritable, f"{name}: too large for an integer")
 
     def _shape_lines(self, sample: Sample) -> ShapeLines:
         target, shape = sample.target, sample.readings.series
         key = (target.id, target.version, shape.id)
         lines = self._shapes.get(key)
         if lines is None:
-            outside = self._mapper.outside(target, shape).series
-            lines = line_protocol.shape_lines(outside, shape, target.collector, self._form)
+            outside = self._mapper.outside(target, shape)
+            # Lines leave out the second of two series that are one in the store.
+            series = outside.series + outside.doubled
+            lines = line_protocol.shape_lines(series, shape, target.collector, self._form)
             self._shapes.put(key, lines, len(shape.series))
-            if lines.doubled:
-                reason = f"{target.name} {lines.doubled[0]}: alike in line protocol"
-                self._dropped(len(lines.doubled), reason)
         return lines
 
     def _request(self, lines: Sequence[str]) -> errors.StoreError | None:

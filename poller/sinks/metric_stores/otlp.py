@@ -81,6 +81,7 @@ class OtlpSink:
             bisection.send(polls, self._request, self._leave_out)
         if self._corrections:
             self._corrections.commit()
+        self._count_doubled(samples)
 
     def check(self) -> str:
         """Say where data points go: OTLP has no request that asks for nothing."""
@@ -113,10 +114,18 @@ class OtlpSink:
                 ("service.name", self._options.service_name),
                 ("service.instance.id", target.device),
             )
-            outside = self._mapper.outside(target, shape).series
-            metrics = ShapeMetrics(outside, shape, resource)
+            outside = self._mapper.outside(target, shape)
+            metrics = ShapeMetrics(outside.series, shape, resource, len(outside.doubled))
             self._shapes.put(key, metrics, len(shape.series))
         return metrics
+
+    def _count_doubled(self, samples: Sequence[Sample]) -> None:
+        """Count series that equal an earlier one in the store, once all polls are sent."""
+        for sample in samples:
+            doubled = 0 if sample.is_end else self._shape_metrics(sample).doubled
+            if doubled:
+                reason = f"{sample.target.name}: series with name and labels of another one"
+                self._dropped(doubled, reason)
 
     def _request(self, polls: Sequence[_Outgoing]) -> errors.StoreError | None:
         """Send one request. Returns the refusal of a receiver that took no point."""

@@ -63,8 +63,13 @@ class ShapeMetrics:
     """The metrics of a shape of one target, to be filled with the values of a poll."""
 
     def __init__(
-        self, outside: Iterable[OutsideSeries], shape: SeriesSet, resource: Labels
+        self,
+        outside: Iterable[OutsideSeries],
+        shape: SeriesSet,
+        resource: Labels,
+        doubled: int = 0,
     ) -> None:
+        self.doubled = doubled  # series that are not sent: they equal an earlier one in the store
         attributes: dict[int, bytes] = {}  # by identity of the labels
         metrics: dict[tuple[str, bool], _Metric] = {}
         for series in outside:

@@ -52,6 +52,7 @@ class KafkaSink:
         self._maker = MessageMaker()
         self._producer: Producer | None = None  # made by the thread that writes
         self._reports: dict[str, _Report] = {}  # of messages that the producer has or had
+        self._left_out: list[tuple[int, str]] = []  # counted when the polls of a call are stored
         self._fault = ""  # the newest error of the connection
         self._is_fatal = False  # the producer gave up
         options.properties(stores.name)
@@ -65,9 +66,12 @@ class KafkaSink:
             self._reports = waiting
         until_mono = time.monotonic() + self._options.timeout_s
         producer = self._made_producer()
+        self._left_out.clear()
         ids = [each for sample in samples for each in self._send(producer, sample, until_mono)]
         producer.flush(max(0.0, until_mono - time.monotonic()))
         self._judge(ids)
+        for readings, reason in self._left_out:
+            self._dropped(readings, reason)
 
     def check(self) -> str:
         """Say how many brokers answer, and what the topic is."""
@@ -105,7 +109,7 @@ class KafkaSink:
         made = self._maker.messages(sample, self._options.max_bytes)
         if made.left_out:
             reason = f"{sample.target.name}: a reading is larger than max_bytes"
-            self._dropped(made.left_out, reason)
+            self._left_out.append((made.left_out, reason))
         topic = poll_messages.place(self._options.topic, sample.target)
         for message in made.messages:
             if message.id not in self._reports:

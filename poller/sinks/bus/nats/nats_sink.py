@@ -40,13 +40,17 @@ class NatsSink:
         self._maker = MessageMaker()
         self._loop = LoopThread(f"nats-{stores.name}")
         self._link: NatsLink | None = None
+        self._left_out: list[tuple[int, str]] = []  # counted when the polls of a call are stored
         options.login(stores.name)
 
     def write(self, samples: Sequence[Sample]) -> None:
         """Publish the polls and wait for all acks. JetStream stores a repetition once."""
         if samples:
+            self._left_out.clear()
             refusals = self._run(self._publish(samples))
             self._sort_out(refusals)
+            for readings, reason in self._left_out:
+                self._dropped(readings, reason)
 
     def check(self) -> str:
         """Say which server answers, and which stream has the subject."""
@@ -85,7 +89,7 @@ class NatsSink:
             made = self._maker.messages(sample, max_bytes)
             if made.left_out:
                 reason = f"{sample.target.name}: a reading is larger than max_payload of NATS"
-                self._dropped(made.left_out, reason)
+                self._left_out.append((made.left_out, reason))
             outgoing += [Outgoing(subject, each.id, each.payload) for each in made.messages]
         return outgoing
 
@@ -150,7 +154,7 @@ class NatsSink:
         """Count messages that are too large; raise the first other refusal."""
         for refusal in refusals:
             if refusal.code in _TOO_LARGE:
-                self._dropped(1, f"{refusal.message.subject}: {refusal.text}")
+                self._left_out.append((1, f"{refusal.message.subject}: {refusal.text}"))
                 continue
             raise errors.StoreUnavailable(
                 f"{self._name}: JetStream does not store {refusal.message.subject}",
