@@ -232,7 +232,22 @@ class RetentionFields(BaseModel):
         90.0, gt=0, le=3650, description="How long failed and refused runs are retained, in days."
     )
     readings_days: float = Field(
-        7.0, gt=0, le=3650, description="How long readings are retained in SQL, in days."
+        35.0,
+        gt=0,
+        le=3650,
+        description="How long every reading is retained in SQL, in days: about 0.6 bytes a value.",
+    )
+    history_5m_days: float = Field(
+        400.0,
+        ge=0,
+        le=3650,
+        description="How long roll-ups of 5 minutes are retained, in days. 0 makes none.",
+    )
+    history_1h_days: float = Field(
+        730.0,
+        ge=0,
+        le=3650,
+        description="How long roll-ups of an hour are retained, in days. 0 makes none.",
     )
     events_days: float = Field(
         90.0, gt=0, le=3650, description="How long events are retained in SQL, in days."

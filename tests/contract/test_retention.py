@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller.db import database_clock, tables
+from poller.db.history import polls_of_span
 from poller.db.inventory import inventory_feed
 from poller.db.record import event_rows, retention, run_ledger, run_pages, stored_readings
 from poller.domain.failures.outcome import Result
@@ -72,7 +73,7 @@ def test_a_shape_is_removed_after_its_last_reading(engine: Engine) -> None:
     store(engine, 40, "old")
     store(engine, 1, "young")
     assert prune(engine).shapes == 1
-    assert [stored.readings.values[0] for stored in stored_readings.between(engine, 1, 0, NOW)] == [
+    assert [stored.readings.values[0] for stored in polls_of_span.between(engine, 1, 0, NOW)] == [
         1.0
     ]
 
@@ -190,7 +191,7 @@ def test_the_newest_day_of_a_table_stays_for_a_week(
     done = prune(engine)
     assert count(engine, tables.readings) == left
     assert [leftover.table for leftover in done.leftovers] == ["readings"] * bool(left)
-    assert stored_readings.between(engine, 1, 0, NOW) or not left
+    assert polls_of_span.between(engine, 1, 0, NOW) or not left
 
 
 def test_pruned_removals_are_marked_for_a_board_that_lacks_them(engine: Engine) -> None:

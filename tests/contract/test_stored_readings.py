@@ -13,6 +13,7 @@ from sqlalchemy.engine import Engine
 from poller import errors
 from poller.db import engine as sql
 from poller.db import tables
+from poller.db.history import polls_of_span
 from poller.db.inventory import devices, targets
 from poller.db.record import stored_rates, stored_readings
 from poller.db.record.stored_readings import ANNOUNCE_AGAIN_MS, Stored, Writer
@@ -67,8 +68,8 @@ def test_the_latest_readings_of_each_target(engine: Engine) -> None:
 def test_a_span_of_time_is_half_open_and_in_order(engine: Engine) -> None:
     """A span includes its start and excludes its end, oldest poll first."""
     Writer(engine).write([Stored(1, at, reading_set(at)) for at in (30, 10, 20, 40)], NOW_MS)
-    assert [stored.at_ms for stored in stored_readings.between(engine, 1, 10, 40)] == [10, 20, 30]
-    assert [stored.at_ms for stored in stored_readings.between(engine, 1, 0, 99, limit=2)] == [
+    assert [stored.at_ms for stored in polls_of_span.between(engine, 1, 10, 40)] == [10, 20, 30]
+    assert [stored.at_ms for stored in polls_of_span.between(engine, 1, 0, 99, limit=2)] == [
         10,
         20,
     ]
@@ -85,7 +86,7 @@ def test_the_newest_polls_of_several_targets_in_one_query(engine: Engine) -> Non
     Writer(engine).write(batch, NOW_MS)
 
     def history(polls: int, since_ms: int = 0) -> dict[int, list[int]]:
-        found = stored_readings.history(engine, [one, two, silent], polls, since_ms)
+        found = polls_of_span.newest(engine, [one, two, silent], polls, since_ms)
         return {key: [stored.at_ms for stored in each] for key, each in found.items()}
 
     assert history(2) == {one: [40, 50], two: [7]}
@@ -103,7 +104,7 @@ def test_a_span_comes_with_the_poll_before_it(engine: Engine) -> None:
     def history(polls: int, since_ms: int) -> list[int]:
         return [
             stored.at_ms
-            for stored in stored_readings.history(engine, [one], polls, since_ms).get(one, [])
+            for stored in polls_of_span.newest(engine, [one], polls, since_ms).get(one, [])
         ]
 
     assert history(99, 30) == [20, 30, 40, 50]
@@ -113,20 +114,23 @@ def test_a_span_comes_with_the_poll_before_it(engine: Engine) -> None:
     assert history(99, 99) == [50]
 
 
-def test_a_span_reads_by_key_in_two_statements(engine: Engine) -> None:
-    """One statement for polls and one for shapes read a span, each by a seek in the key."""
+def test_a_span_reads_by_key_in_three_statements(engine: Engine) -> None:
+    """A statement each for polls, blocks and shapes reads a span, each by a seek in the key."""
     one = target(engine, "a")
     Writer(engine).write([Stored(one, at, reading_set(at)) for at in range(3)], NOW_MS)
     asked: list[tuple[str, tuple[Any, ...]]] = []
     sa.event.listen(engine, "before_cursor_execute", lambda *words: asked.append(words[2:4]))
-    stored_readings.history(engine, [one], 2, 1)
+    polls_of_span.newest(engine, [one], 2, 1)
     statements = [each for each in asked if each[0].lstrip().upper().startswith("SELECT")]
-    assert len(statements) == 2
+    assert len(statements) == 3
     if engine.dialect.name == "sqlite":  # which tells the plan of an empty table, too
         with sql.reading(engine) as conn:
-            text, values = statements[0]
-            steps = [row[3] for row in conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]
-        assert not [step for step in steps if step.startswith("SCAN readings")], steps
+            steps = []
+            for text, values in statements:
+                plan = conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)
+                steps += [row[3] for row in plan]
+        tables_read = ("SCAN readings", "SCAN history_blocks", "SCAN series_sets")
+        assert not [step for step in steps if step.startswith(tables_read)], steps
 
 
 def test_the_width_of_a_counter_survives(engine: Engine) -> None:
@@ -142,7 +146,7 @@ def test_the_width_of_a_counter_survives(engine: Engine) -> None:
         ]
     )
     Writer(engine).write([Stored(key, 1, known), Stored(key, 2, reading_set(1, 2))], NOW_MS)
-    first, second = stored_readings.history(engine, [key], 9)[key]
+    first, second = polls_of_span.newest(engine, [key], 9)[key]
     assert [series.width for series in first.readings.series.series] == [32, 64, 0]
     assert first.readings.series.id == known.series.id
     assert [series.width for series in second.readings.series.series] == [0, 0]
@@ -152,9 +156,10 @@ def test_writing_a_batch_twice_stores_it_once(engine: Engine) -> None:
     """The first of two equal batches stays."""
     Writer(engine).write([Stored(1, 10, reading_set(1))], NOW_MS)
     Writer(engine).write([Stored(1, 10, reading_set(2)), Stored(1, 20, reading_set(3))], NOW_MS)
-    assert [
-        list(stored.readings.values) for stored in stored_readings.between(engine, 1, 0, 99)
-    ] == [[1], [3]]
+    assert [list(stored.readings.values) for stored in polls_of_span.between(engine, 1, 0, 99)] == [
+        [1],
+        [3],
+    ]
 
 
 def test_a_shape_is_stored_once_and_announced_again_after_hours(engine: Engine) -> None:
@@ -194,9 +199,10 @@ def test_the_sql_sink_keeps_the_sink_contract(engine: Engine) -> None:
     )
     sink.write([])
     sink.close()
-    assert [
-        list(stored.readings.values) for stored in stored_readings.between(engine, 7, 0, 99)
-    ] == [[1, 2], [3]]
+    assert [list(stored.readings.values) for stored in polls_of_span.between(engine, 7, 0, 99)] == [
+        [1, 2],
+        [3],
+    ]
 
 
 def test_the_rates_of_a_device_with_several_targets_come_a_page_at_a_time(engine: Engine) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from poller.bootstrap import Services
-from poller.db.record import stored_readings
+from poller.db.history import polls_of_span
 from poller.domain.access.scopes import Scope
 from poller.domain.record.overview import Worker
 from poller.domain.record.sink_report import SinkReport, SinkState
@@ -134,7 +134,7 @@ def test_a_test_of_a_sink_writes_one_sample_and_an_audit_row(services: Services)
     response = api_clients.client(services, (Scope.OPERATE,)).post("/api/v1/sinks/sql/test")
     body = response.json()
     assert (response.status_code, body["ok"], body["error"]) == (200, True, "")
-    [written] = stored_readings.between(services.engine, 0, 0, 2**62)
+    [written] = polls_of_span.between(services.engine, 0, 0, 2**62)
     assert [series.name for series in written.readings.series.series] == ["poller_sink_test"]
     audit = api_clients.client(services).get("/api/v1/audit?action=sink.test").json()
     assert [row["subject"] for row in audit["items"]] == ["sql"]

@@ -20,6 +20,7 @@ import sqlalchemy as sa
 
 from poller.bootstrap import Services
 from poller.collectors.credentials import Community
+from poller.db.history import polls_of_span
 from poller.db.inventory import credential_rows, devices, inventory_feed
 from poller.db.record import run_pages, stored_readings
 from poller.db.tables import targets as targets_table
@@ -126,7 +127,7 @@ class Worker:
             list(pool.map(lambda ids: self.poller.poll(token, ids), batches))
 
     def stamps(self) -> dict[int, list[Stamp]]:
-        stored = stored_readings.history(self.services.engine, self.ids, ROUNDS)
+        stored = polls_of_span.newest(self.services.engine, self.ids, ROUNDS)
         found = {}
         for target_id, polls in stored.items():
             found[target_id] = [Stamp(poll.at_ms, _uptime_ms(poll.readings)) for poll in polls]

@@ -18,7 +18,7 @@ import redis
 
 from poller import errors
 from poller.db import answer_limit, engine, migrate
-from poller.db.record import stored_readings
+from poller.db.history import polls_of_span
 from poller.domain.inventory.poll_target import PollTarget
 from poller.sinks.api import Sample, Stores
 from poller.sinks.bus.stream import StreamSink
@@ -49,7 +49,7 @@ def database() -> Iterator[Stores]:
 
 
 TestSql = sink_conformance.suite(
-    SqlSink, database, lambda: stored_readings.between(Database.engine, TARGET.id, 0, 2**62)
+    SqlSink, database, lambda: polls_of_span.between(Database.engine, TARGET.id, 0, 2**62)
 )
 
 
@@ -152,7 +152,7 @@ class WithPostgres:
 
     @classmethod
     def stored(cls) -> Collection[Any]:
-        return stored_readings.between(cls.direct, TARGET.id, 0, 2**62)
+        return polls_of_span.between(cls.direct, TARGET.id, 0, 2**62)
 
 
 class TestSqlOnPostgres(

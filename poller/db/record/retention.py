@@ -16,11 +16,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
+from poller.db.history import partitions
 from poller.db.inventory import inventory_feed
 from poller.db.record import row_gaps
 from poller.db.record.row_gaps import Gap, Source
 from poller.db.record.run_pages import BAD
-from poller.db.tables import removed_targets, series_sets, target_days
+from poller.db.tables import (
+    history_1h,
+    history_5m,
+    history_blocks,
+    removed_targets,
+    series_sets,
+    target_days,
+)
 
 #: Rows deleted by one transaction: some tens of milliseconds.
 CHUNK = 1_000
@@ -34,6 +42,11 @@ LAST_DAY_STAYS_MS = row_gaps.PROOF_MS
 #: A shape that was not announced for this long beyond the readings' retention has no reading left.
 SHAPE_GRACE_MS = 86_400_000
 
+#: The span that a row of a roll-up holds from its start on, at most.
+_DAY_MS = 86_400_000
+_MONTH_MS = 31 * _DAY_MS
+#: Tables that PostgreSQL has in partitions, each with the span of a row.
+_PARTITIONED = {history_blocks: 0, history_5m: _DAY_MS, history_1h: _MONTH_MS}
 
 #: Later than every row.
 _ANY_MS = 2**62
@@ -48,6 +61,13 @@ class Ages:
     readings_ms: int
     events_ms: int
     target_days_ms: int
+    history_5m_ms: int = 0
+    history_1h_ms: int = 0
+
+    @property
+    def shapes_ms(self) -> int:
+        """How long a shape may be needed after it was last announced."""
+        return max(self.readings_ms, self.history_5m_ms, self.history_1h_ms)
 
 
 class Leftover(NamedTuple):
@@ -70,6 +90,9 @@ class Pruned:
     shapes: int = 0
     events: int = 0
     target_days: int = 0
+    blocks: int = 0
+    rollups: int = 0
+    partitions: int = 0
     kept_before: Gap | None = None
     leftovers: tuple[Leftover, ...] = ()
     proven_ms: int = field(default=0, compare=False)
@@ -80,7 +103,19 @@ class Pruned:
         return {name: getattr(self, name) for name in _COUNTED}
 
 
-_COUNTED = ("runs", "runs_failed", "readings", "shapes", "events", "target_days")
+_COUNTED = (
+    "runs",
+    "runs_failed",
+    "readings",
+    "shapes",
+    "events",
+    "target_days",
+    "blocks",
+    "rollups",
+    "partitions",
+)
+#: Polls are in two tables: what stays of them stays of both.
+_FAMILIES = {"runs": "runs", "readings": "readings", "history_blocks": "readings"}
 
 
 def prune(
@@ -96,12 +131,17 @@ def prune(
     leftovers = _leftovers(engine, proven_ms, ages)
     kept_since_ms = {leftover.table: leftover.since_ms for leftover in leftovers}
     deletes = _BoundedDeletes(engine, sleep, until_mono)
-    shapes_ms = ages.readings_ms + SHAPE_GRACE_MS + LAST_DAY_STAYS_MS
+    shapes_ms = ages.shapes_ms + SHAPE_GRACE_MS + LAST_DAY_STAYS_MS
 
     counts: Counter[str] = Counter()
     for kind, source, age_ms in _sources(ages):
-        table = source.instant.table.name
-        before_ms = min(proven_ms - age_ms, kept_since_ms.get(table, proven_ms))
+        family = _FAMILIES.get(source.instant.table.name, "")
+        before_ms = min(proven_ms - age_ms, kept_since_ms.get(family, proven_ms))
+        table = source.instant.table
+        if table in _PARTITIONED and engine.dialect.name == "postgresql":
+            # Whole partitions only: rows of the others wait until their day or month is over.
+            before_ms = partitions.begin_of(table, before_ms + _PARTITIONED[table])
+            counts["partitions"] += partitions.drop_before(engine, table, before_ms)
         counts[kind] += deletes.older_than(source, before_ms)
     shapes = deletes.older_than(Source(series_sets.c.seen_ms), proven_ms - shapes_ms)
 
@@ -123,7 +163,7 @@ def _leftovers(engine: Engine, proven_ms: int, ages: Ages) -> tuple[Leftover, ..
     """
     by_table: dict[str, list[tuple[Source, int]]] = {"runs": [], "readings": []}
     for _, source, age_ms in _sources(ages):
-        name = source.instant.table.name
+        name = _FAMILIES.get(source.instant.table.name, "")
         if name in by_table:
             by_table[name].append((source, age_ms))
     found = []
@@ -180,6 +220,9 @@ def _sources(ages: Ages) -> Iterator[tuple[str, Source, int]]:
         else:
             yield "runs", source, ages.runs_ms
     yield "readings", row_gaps.READINGS, ages.readings_ms
+    yield "blocks", row_gaps.BLOCKS, ages.readings_ms
+    yield "rollups", Source(history_5m.c.start_ms), ages.history_5m_ms + _DAY_MS
+    yield "rollups", Source(history_1h.c.start_ms), ages.history_1h_ms + _MONTH_MS
     yield "events", row_gaps.EVENTS, ages.events_ms
     yield "target_days", Source(target_days.c.day_ms), ages.target_days_ms
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
-from poller.db.tables import events, job_runs, readings, runs
+from poller.db.tables import events, history_blocks, job_runs, readings, runs
 from poller.domain.failures.outcome import Result
 
 #: A longer stretch without a row is a gap. A target that is polled once a day leaves none.
@@ -31,10 +31,12 @@ class Source(NamedTuple):
 
 RUNS = {outcome: Source(runs.c.plan_ms, (runs.c.outcome == outcome,)) for outcome in Result}
 READINGS = Source(readings.c.at_ms)
+#: Blocks of polls, each by its last one.
+BLOCKS = Source(history_blocks.c.end_ms)
 EVENTS = Source(events.c.at_ms)
 #: Jobs run also where nothing is polled.
 JOB_RUNS = Source(job_runs.c.finished_ms)
-SOURCES = (*RUNS.values(), READINGS, EVENTS, JOB_RUNS)
+SOURCES = (*RUNS.values(), READINGS, BLOCKS, EVENTS, JOB_RUNS)
 
 
 class Gap(NamedTuple):

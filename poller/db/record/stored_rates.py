@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Engine
 
+from poller.db.history import polls_of_span
 from poller.db.inventory import targets
 from poller.db.inventory.targets import Target
-from poller.db.record import stored_readings
 from poller.db.record.stored_readings import Stored
 from poller.domain.metrics import rates, series_identity
 from poller.domain.metrics.rates import RateQuery, RateResult
@@ -57,7 +57,7 @@ def of_targets(
     """Return the rates of each target, in order. A target that was never polled has no lines."""
     ids = [target.id for target in chosen]
     polls = maximum_polls(request)
-    stored = stored_readings.history(engine, ids, polls, request.since_ms)
+    stored = polls_of_span.newest(engine, ids, polls, request.since_ms)
     return from_stored(chosen, stored, request)
 
 

@@ -1,5 +1,8 @@
-"""Readings in SQL: a poll is one row of packed floats; its shape is stored once for all polls that
-share it.
+"""Fresh readings in SQL: a poll is one row of packed floats; its shape is stored once for all polls
+that share it.
+
+The job `compact-history` moves rows into blocks, but never the newest one of a target. All polls
+of a span: `poller.db.history.polls_of_span`.
 """
 
 from __future__ import annotations
@@ -103,46 +106,22 @@ def latest_packed(engine: Engine, target_ids: Iterable[int]) -> dict[int, Packed
 def shapes(engine: Engine, ids: Iterable[int]) -> dict[int, SeriesSet]:
     """Return these shapes by id. A shape that is not stored is missing."""
     with sql.reading(engine) as conn:
-        return _shapes(conn, ids)
+        return shapes_in(conn, ids)
 
 
 def latest(engine: Engine, target_ids: Iterable[int]) -> dict[int, Stored]:
     """Return the newest readings of each of these targets. A target without readings is missing."""
     with sql.reading(engine) as conn:
         rows = conn.execute(_LATEST, {"ids": list(target_ids)}).all()
-        return {stored.target_id: stored for stored in _stored(conn, rows)}
+        return {stored.target_id: stored for stored in with_shapes(conn, rows)}
 
 
-def history(
-    engine: Engine, target_ids: Iterable[int], polls: int, since_ms: int = 0
-) -> dict[int, list[Stored]]:
-    """Return the newest `polls` readings of each target, oldest first. A target without any is
-    missing.
+def with_shapes(conn: Connection, rows: Sequence[Any]) -> list[Stored]:
+    """Return the readings of rows of (target id, instant, shape id, packed values).
 
-    With `since_ms` only readings from then on and the one before them: a rate takes two.
+    A row whose shape is not stored is left out.
     """
-    values = {"ids": list(target_ids), "nth": polls - 1, "since": since_ms}
-    with sql.reading(engine) as conn:
-        rows = conn.execute(_HISTORY, values).all()
-        stored = _stored(conn, rows)
-    by_target: dict[int, list[Stored]] = {}
-    for item in stored:
-        by_target.setdefault(item.target_id, []).append(item)
-    return by_target
-
-
-def between(
-    engine: Engine, target_id: int, start_ms: int, end_ms: int, limit: int = 10_000
-) -> list[Stored]:
-    """Return the readings of one target in [start, end), oldest first."""
-    values = {"id": target_id, "start": start_ms, "end": end_ms, "limit": limit}
-    with sql.reading(engine) as conn:
-        rows = conn.execute(_BETWEEN, values).all()
-        return _stored(conn, rows)
-
-
-def _stored(conn: Connection, rows: Sequence[Any]) -> list[Stored]:
-    found = _shapes(conn, {row.series_set_id for row in rows})
+    found = shapes_in(conn, {shape_id for _, _, shape_id, _ in rows})
     stored = []
     for target_id, at_ms, shape_id, packed in rows:
         if shape_id in found:
@@ -151,7 +130,8 @@ def _stored(conn: Connection, rows: Sequence[Any]) -> list[Stored]:
     return stored
 
 
-def _shapes(conn: Connection, ids: Iterable[int]) -> dict[int, SeriesSet]:
+def shapes_in(conn: Connection, ids: Iterable[int]) -> dict[int, SeriesSet]:
+    """Return these shapes by id, in an open transaction. A shape that is not stored is missing."""
     rows = conn.execute(_SHAPES, {"ids": sorted(ids)})
     return {shape_id: _parse_shape(packed) for shape_id, packed in rows}
 
@@ -184,54 +164,6 @@ _newest = (
 _LATEST = sa.select(*_columns).join(
     _newest,
     sa.and_(readings.c.target_id == _newest.c.target_id, readings.c.at_ms == _newest.c.at_ms),
-)
-
-_of_target = sa.select(readings.c.at_ms).where(readings.c.target_id == targets.c.id)
-_nth = (
-    _of_target.order_by(readings.c.at_ms.desc())
-    .limit(1)
-    .offset(sa.bindparam("nth"))
-    .scalar_subquery()
-)
-_before = (
-    _of_target.where(readings.c.at_ms < sa.bindparam("since"))
-    .order_by(readings.c.at_ms.desc())
-    .limit(1)
-    .scalar_subquery()
-)
-# The first reading of each target, found by a seek in the key: the cost depends on what is read
-# only.
-_begins = (
-    sa.select(
-        targets.c.id.label("target_id"),
-        sa.func.coalesce(_nth, 0).label("nth"),
-        sa.func.coalesce(_before, 0).label("before"),
-    )
-    .where(in_list(targets.c.id, "ids"))
-    .subquery()
-)
-_HISTORY = (
-    sa.select(*_columns)
-    .join(
-        _begins,
-        sa.and_(
-            readings.c.target_id == _begins.c.target_id,
-            readings.c.at_ms >= _begins.c.nth,
-            readings.c.at_ms >= _begins.c.before,
-        ),
-    )
-    .order_by(readings.c.target_id, readings.c.at_ms)
-)
-
-_BETWEEN = (
-    sa.select(*_columns)
-    .where(
-        readings.c.target_id == sa.bindparam("id"),
-        readings.c.at_ms >= sa.bindparam("start"),
-        readings.c.at_ms < sa.bindparam("end"),
-    )
-    .order_by(readings.c.at_ms)
-    .limit(sa.bindparam("limit"))
 )
 
 _SHAPES = sa.select(series_sets.c.id, series_sets.c.series).where(in_list(series_sets.c.id, "ids"))

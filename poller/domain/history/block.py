@@ -9,21 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poller.domain.history.poll_rows import RawPoll
+
 Instants = NDArray[np.int64]
 Values = NDArray[np.float64]
-
-
-class RawPoll(NamedTuple):
-    """One poll as the table `readings` has it. `packed` is `domain.metrics.reading.pack`."""
-
-    at_ms: int
-    shape_id: int
-    packed: bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +68,23 @@ class Block:
 
 
 def from_polls(polls: Iterable[RawPoll]) -> Block:
-    """The block of these polls, in any order. The first of two with the same instant counts.
-
-    Raises ValueError if polls of one shape differ in their number of values.
-    """
+    """The block of these polls, in any order. The first of two with the same instant counts."""
     by_instant: dict[int, RawPoll] = {}
     for poll in polls:
         by_instant.setdefault(poll.at_ms, poll)
-    by_shape: dict[int, list[RawPoll]] = {}
+    by_shape: dict[tuple[int, int], list[RawPoll]] = {}
     for at_ms in sorted(by_instant):
         poll = by_instant[at_ms]
-        by_shape.setdefault(poll.shape_id, []).append(poll)
-    return Block(tuple(_segment(shape_id, rows) for shape_id, rows in by_shape.items()))
+        by_shape.setdefault((poll.shape_id, len(poll.packed)), []).append(poll)
+    return Block(tuple(map(_segment, by_shape.values())))
 
 
-def _segment(shape_id: int, polls: list[RawPoll]) -> Segment:
-    sizes = {len(poll.packed) for poll in polls}
-    if len(sizes) != 1 or sizes.pop() % 8:
-        raise ValueError(f"polls of the shape {shape_id} differ in their number of values")
+def _segment(polls: list[RawPoll]) -> Segment:
+    """The segment of polls of one shape, oldest first."""
     at_ms = np.array([poll.at_ms for poll in polls], dtype=np.int64)
     flat = np.frombuffer(b"".join(poll.packed for poll in polls), dtype="<f8")
     rows = flat.reshape(len(polls), -1)
-    return Segment(shape_id, at_ms, np.ascontiguousarray(rows.T, dtype=np.float64))
+    return Segment(polls[0].shape_id, at_ms, np.ascontiguousarray(rows.T, dtype=np.float64))
+
+
+__all__ = ["Block", "Instants", "RawPoll", "Segment", "Values", "from_polls"]

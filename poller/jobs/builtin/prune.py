@@ -151,6 +151,8 @@ def ages(settings: Any) -> Ages:
         readings_ms=_days_ms(settings.readings_days),
         events_ms=_days_ms(settings.events_days),
         target_days_ms=_days_ms(settings.target_days_days),
+        history_5m_ms=_days_ms(settings.history_5m_days),
+        history_1h_ms=_days_ms(settings.history_1h_days),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from poller.db.history import polls_of_span
 from poller.db.inventory import targets
 from poller.db.inventory.targets import Target
 from poller.db.record import stored_rates, stored_readings
@@ -119,7 +120,7 @@ def page_of_history(
     """
     begin_ms = since_ms if after is None else max(since_ms, after[1])
     engine = services.engine
-    found = stored_readings.between(engine, target.id, begin_ms, _END_OF_TIME_MS, MOST_POLLS)
+    found = polls_of_span.between(engine, target.id, begin_ms, _END_OF_TIME_MS, MOST_POLLS)
     polls = [TargetPoll(target, stored) for stored in found]
     page = _page(values(polls, metric), limit, after)
     if page.next_key is None and len(found) == MOST_POLLS:
@@ -140,7 +141,7 @@ def _begun(services: Services, poll: TargetPoll, after: ReadingKey) -> TargetPol
     is_same = poll.stored is not None and poll.stored.at_ms == at_ms
     if poll.target.id != target_id or is_same:
         return poll
-    found = stored_readings.between(services.engine, target_id, at_ms, at_ms + 1, 1)
+    found = polls_of_span.between(services.engine, target_id, at_ms, at_ms + 1, 1)
     return TargetPoll(poll.target, found[0] if found else None)
 
 
