@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 
 from poller import errors
 from poller.db import answer_limit, engine, migrate
-from poller.db.record import stored_readings
+from poller.db.history import polls_of_span
 from poller.settings import Settings
 from poller.sinks.api import Sample, Stores
 from poller.sinks.made_sink import MadeSink
@@ -105,7 +105,7 @@ def test_readings_wait_on_disk_and_other_sinks_go_on(
     wait_until(lambda: "cannot use the database" in _error(writers), "the end of a write")
     relay.recover()
     wait_until(lambda: writers.waiting == 0, "an empty spool")
-    stored = stored_readings.between(relayed, TARGET.id, 0, 2**62)
+    stored = polls_of_span.between(relayed, TARGET.id, 0, 2**62)
     assert sorted(each.at_ms for each in stored) == sorted(poll.at_ms for poll in polls)
     writers.close(1.0)
 
