@@ -33,7 +33,13 @@ from poller.db import migrate
 READY_WITHIN_S = 20
 
 # No deadline: these tests do not measure speed, and a busy machine must not fail them.
-settings.register_profile("poller", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# POLLER_EXAMPLES=1000 looks for more than a run before every change needs.
+settings.register_profile(
+    "poller",
+    deadline=None,
+    max_examples=int(os.environ.get("POLLER_EXAMPLES", "50")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("poller")
 
 

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -48,19 +49,31 @@ def test_every_device_error_has_its_own_code_of_the_list() -> None:
     assert len(set(codes)) == len(codes)
 
 
+@cache
+def texts() -> dict[Path, str]:
+    return {path: path.read_text() for path in sorted(SOURCES.rglob("*.py"))}
+
+
+def nodes(*words: str) -> Iterator[tuple[Path, ast.AST]]:
+    """Yield the nodes of the files that contain one of these words."""
+    for path, text in texts().items():
+        if any(word in text for word in words):
+            for node in ast.walk(ast.parse(text)):
+                yield path, node
+
+
 def code_expressions() -> Iterator[tuple[str, ast.expr]]:
     """Yield every expression that an outcome or a run gets as its error code, with its place."""
-    for path in sorted(SOURCES.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-                continue
-            if node.func.id not in CARRIERS:
-                continue
-            position = CARRIERS[node.func.id]
-            positional = node.args[position : position + 1]
-            by_keyword = [word.value for word in node.keywords if word.arg == "error_code"]
-            for value in [*by_keyword, *positional]:
-                yield f"{path.relative_to(SOURCES)}:{node.lineno}", value
+    for path, node in nodes(*(f"{name}(" for name in CARRIERS)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id not in CARRIERS:
+            continue
+        position = CARRIERS[node.func.id]
+        positional = node.args[position : position + 1]
+        by_keyword = [word.value for word in node.keywords if word.arg == "error_code"]
+        for value in [*by_keyword, *positional]:
+            yield f"{path.relative_to(SOURCES)}:{node.lineno}", value
 
 
 def is_of_the_list(value: ast.expr) -> bool:
@@ -83,8 +96,7 @@ def returned_by(name: str) -> list[ast.expr]:
     """Every expression that a function of this name returns."""
     returned = [
         inner.value
-        for path in SOURCES.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for _, node in nodes(f"def {name}(")
         if isinstance(node, ast.FunctionDef) and node.name == name
         for inner in ast.walk(node)
         if isinstance(inner, ast.Return) and inner.value is not None

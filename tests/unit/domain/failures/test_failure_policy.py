@@ -84,9 +84,11 @@ REFUSED = {
 WITHOUT_OUTCOME = {"lease_lost"}
 
 
+RULES = policies.breaker_rules(Settings())
+
+
 def breaker_after(before: Breaker, failures: int, code: str) -> Breaker:
-    rules = policies.breaker_rules(Settings())
-    return circuit_breaker.record(before, failures, code, NOW, rules, 0.0)
+    return circuit_breaker.record(before, failures, code, NOW, RULES, 0.0)
 
 
 def test_the_tables_of_this_test_are_complete() -> None:
