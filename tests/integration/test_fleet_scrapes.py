@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
+from poller import errors
 from poller.bootstrap import Services
 from poller.db.inventory import devices, targets
 from poller.db.record import stored_readings
 from poller.db.record.stored_readings import Stored
+from poller.domain.access import scopes
+from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.access.scopes import Scope
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.target_filter import TargetFilter
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.presentation.record import reading_families
+from poller.presentation.record.reading_families import Families, Format
+from poller.service.results import fleet_scrape, latest_polls
+from poller.service.results.fleet_scrape import FleetScrapes, Scrape
 from tests.integration import api_clients
 from tests.integration.api_clients import TestClient
 
@@ -132,6 +143,48 @@ def test_a_reader_that_cannot_wait_is_told_what_to_do(fleet: Services) -> None:
     response = api_clients.client(fleet).get("/metrics/readings", headers=headers)
     assert response.status_code == 503
     assert "took longer" in response.text
+
+
+def test_scrapes_that_wait_leave_threads_to_others(
+    fleet: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One scrape more than may wait is told so at once."""
+    monkeypatch.setattr(fleet_scrape, "MOST_SCRAPES", 1)
+    scrapes = FleetScrapes(fleet)
+    is_begun, may_end = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> Iterator[Any]:
+        is_begun.set()
+        assert may_end.wait(10)
+        yield []
+
+    monkeypatch.setattr(latest_polls, "pages", slow)
+    nobody = Actor("ci", ActorKind.TOKEN, "127.0.0.1", scopes.granted([Scope.SCRAPE]))
+    scrape = Scrape(nobody, TargetFilter(), Format.TEXT, 10.0)
+    first = threading.Thread(target=lambda: scrapes.families(scrape).close())
+    first.start()
+    assert is_begun.wait(10)
+    with pytest.raises(errors.StoreUnavailable, match="wait already"):
+        scrapes.families(scrape)
+    may_end.set()
+    first.join(10)
+    scrapes.families(scrape).close()
+
+
+def test_more_metrics_than_files_are_a_scrape(fleet: Services) -> None:
+    """Devices choose the names of metrics; none of them needs a file of its own."""
+    families = Families(Format.TEXT)
+    open_before = len(os.listdir("/proc/self/fd"))
+    for number in range(50):
+        line = reading_families.gauge(f"m{number:02}", (("text", "x" * 200_000),))
+        families.add(line, [1.0])
+        families.flush()
+    assert len(os.listdir("/proc/self/fd")) <= open_before + 1
+    text = b"".join(families.chunks()).decode()
+    assert [line for line in text.split("\n") if line.startswith("#")] == [
+        f"# TYPE m{number:02} gauge" for number in range(50)
+    ]
+    families.close()
 
 
 def test_devices_are_listed_for_discovery(fleet: Services) -> None:

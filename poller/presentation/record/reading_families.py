@@ -1,7 +1,8 @@
 """The readings of many polls as the text of a scrape: OpenMetrics, or the older text format.
 
-A scrape has all lines of a metric in one piece. The lines of each metric are collected in a file of
-its own, which is in memory while it is small, so that a scrape of millions of series takes little.
+A scrape has all lines of a metric in one piece. The lines are collected in one file, which is in
+memory while it is small, with the places of each metric: a scrape of millions of series takes
+little memory and one file, however many metrics the devices have.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics import outside_labels
 from poller.domain.metrics.reading import Kind, Labels, Series
 
-#: A metric with more lines than fit here goes to disk.
-MEMORY_BYTES = 256 * 1024
+#: A larger scrape goes to disk.
+MEMORY_BYTES = 8 * 1024 * 1024
+#: Lines in memory that are not in the file yet; few flushes make few pieces of a metric.
+WAITING_LINES = 65_536
 #: Bytes that are sent at a time.
 CHUNK_BYTES = 256 * 1024
 #: Texts of labels that are kept from one scrape to the next, in bytes.
@@ -120,11 +123,14 @@ class LineCache:
 
 
 class Families:
-    """The lines of one scrape, metric by metric. Close it: it may have files."""
+    """The lines of one scrape, metric by metric. Close it: it may have a file."""
 
     def __init__(self, form: Format) -> None:
         self._form = form
-        self._files: dict[str, IO[bytes]] = {}
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115
+        self._size = 0
+        self._pieces: dict[str, list[tuple[int, int]]] = {}  # offsets and lengths, by metric
+        self._lines_waiting = 0
         self._kinds: dict[str, Kind] = {}
         self._texts: dict[str, str] = {}
         self._waiting: dict[str, list[str]] = {}  # lines that are in no file yet
@@ -142,12 +148,19 @@ class Families:
             texts.append(
                 f"{metric}{labels[row]}{value if isfinite(value) else _no_number(value)}\n"
             )
+        self._lines_waiting += len(layout.metrics)
+        if self._lines_waiting >= WAITING_LINES:
+            self.flush()
 
     def flush(self) -> None:
-        """Write what was added to the files."""
+        """Write what was added to the file."""
         for metric, texts in self._waiting.items():
-            self._file(metric).write("".join(texts).encode())
+            piece = "".join(texts).encode()
+            self._file.write(piece)
+            self._pieces.setdefault(metric, []).append((self._size, len(piece)))
+            self._size += len(piece)
         self._waiting.clear()
+        self._lines_waiting = 0
 
     def describe(self, metric: str, text: str) -> None:
         """Add the help text of a metric."""
@@ -156,25 +169,29 @@ class Families:
     def chunks(self) -> Iterator[bytes]:
         """Yield the scrape in pieces."""
         self.flush()
-        for metric in sorted(self._files):
-            yield self._head(metric).encode()
-            file = self._files[metric]
-            file.seek(0)
-            while chunk := file.read(CHUNK_BYTES):
-                yield chunk
+        chunk = bytearray()
+        for part in self._parts():
+            chunk += part
+            if len(chunk) >= CHUNK_BYTES:
+                yield bytes(chunk)
+                chunk.clear()
         if self._form is Format.OPENMETRICS:
-            yield b"# EOF\n"
+            chunk += b"# EOF\n"
+        if chunk:
+            yield bytes(chunk)
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.close()
+        self._file.close()
 
-    def _file(self, metric: str) -> IO[bytes]:
-        file = self._files.get(metric)
-        if file is None:
-            file = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  closed by `close`
-            self._files[metric] = file
-        return file
+    def _parts(self) -> Iterator[bytes]:
+        """Yield the head and all pieces of each metric, none longer than a chunk."""
+        for metric in sorted(self._pieces):
+            yield self._head(metric).encode()
+            for offset, length in self._pieces[metric]:
+                self._file.seek(offset)
+                for _ in range(0, length, CHUNK_BYTES):
+                    left = offset + length - self._file.tell()
+                    yield self._file.read(min(CHUNK_BYTES, left))
 
     def _head(self, metric: str) -> str:
         name, kind = _described(metric, self._kinds, self._form)

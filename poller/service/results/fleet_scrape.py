@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 AGE = "poller_readings_age_seconds"
 TARGETS = "poller_readings_targets"
+#: Scrapes that are made or wait: each has a thread of the web process, which others need, too.
+MOST_SCRAPES = 16
 FRESHNESS = ("fresh", "old", "never")
 
 
@@ -46,13 +48,25 @@ class FleetScrapes:
         self._services = services
         self._cache = LineCache()
         self._turn = threading.Lock()
+        self._places = threading.BoundedSemaphore(MOST_SCRAPES)
 
     def families(self, scrape: Scrape) -> Families:
         """Return all lines of a scrape; the caller closes them.
 
         Raises NotFound for a site or collector that does not exist, NotAllowed, StoreError,
-        StoreUnavailable if it takes longer than the reader waits.
+        StoreUnavailable if it takes longer than the reader waits, or if too many wait.
         """
+        if not self._places.acquire(blocking=False):
+            raise errors.StoreUnavailable(
+                f"{MOST_SCRAPES} scrapes of the fleet wait already",
+                hint="scrape less often, or larger parts of the fleet at a time",
+            )
+        try:
+            return self._in_turn(scrape)
+        finally:
+            self._places.release()
+
+    def _in_turn(self, scrape: Scrape) -> Families:
         until_mono = time.monotonic() + scrape.patience_s
         if not self._turn.acquire(timeout=scrape.patience_s):
             raise _too_slow(scrape, "other scrapes of the fleet came first")
@@ -95,7 +109,6 @@ class FleetScrapes:
         for target, stored in fresh:
             if target.id in lines:
                 families.add(lines[target.id], stored.values)
-        families.flush()
 
     def _lines(self, polls: Sequence[tuple[PollTarget, PackedPoll]]) -> dict[int, Lines]:
         """Return the lines of polls by target. Only those that are not kept need their shapes."""
