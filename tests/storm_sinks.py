@@ -25,8 +25,8 @@ import sqlalchemy as sa
 
 from benchmarks import agents
 from benchmarks.agents import PollRequest
+from poller.db.history import polls_of_span
 from poller.db.tables import devices as devices_table
-from poller.db.tables import readings as readings_table
 from poller.db.tables import targets as targets_table
 from poller.sim.sim_process import simulated
 from tests import conftest
@@ -48,6 +48,8 @@ METRIC = "sysUpTime"
 #: How long the store is away, and the pause between two faults.
 AWAY_S = 8.0
 PAUSE_S = 12.0
+#: Polls of a device that a storm stores at most.
+MOST_POLLS = 100_000
 SINK = "outside"
 #: A killed Prometheus reads its log again before it answers.
 READY_WITHIN_S = 180.0
@@ -192,12 +194,19 @@ class Strikes:
         """Kill the server while no worker writes, and note what it had."""
         for worker in self._workers:
             worker.freeze()
-        time.sleep(0.5)  # the server ends the last requests
-        for device, instants in self._store.instants(self._server, self._window_m).items():
-            self.seen.update((device, at_ms) for at_ms in instants)
+        before: set[tuple[str, int]] | None = None
+        had = self._polls_in_store()
+        while had != before:  # the server ends the last requests
+            time.sleep(1.0)
+            before, had = had, self._polls_in_store()
+        self.seen |= had
         self._server.kill()
         for worker in self._workers:
             worker.thaw()
+
+    def _polls_in_store(self) -> set[tuple[str, int]]:
+        instants = self._store.instants(self._server, self._window_m)
+        return {(device, at_ms) for device, all_ms in instants.items() for at_ms in all_ms}
 
     def _freeze(self) -> None:
         self.counts["frozen"] += 1
@@ -223,16 +232,16 @@ class Polled(NamedTuple):
 
 
 def polled(cluster: Cluster) -> Polled:
-    table = readings_table
-    query = (
-        sa.select(devices_table.c.name, table.c.at_ms, sa.func.length(table.c["values"]))
-        .join(targets_table, targets_table.c.id == table.c.target_id)
-        .join(devices_table, devices_table.c.id == targets_table.c.device_id)
+    engine = cluster.services.engine
+    query = sa.select(targets_table.c.id, devices_table.c.name).join(
+        devices_table, devices_table.c.id == targets_table.c.device_id
     )
+    with engine.connect() as connection:
+        names: dict[int, str] = dict(connection.execute(query).tuples().all())
     found: dict[str, dict[int, int]] = {}
-    with cluster.services.engine.connect() as connection:
-        for device, at_ms, size in connection.execute(query):
-            found.setdefault(device, {})[at_ms] = size // 8
+    for target_id, polls in polls_of_span.newest(engine, names, MOST_POLLS).items():
+        of_device = found.setdefault(names[target_id], {})
+        of_device.update((poll.at_ms, len(poll.readings.values)) for poll in polls)
     return Polled(found)
 
 
