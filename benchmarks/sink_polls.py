@@ -31,7 +31,7 @@ class SinkPolls:
 
     def __init__(self, targets: int, first_ms: int) -> None:
         device = agents.devices(1)[0]
-        readings = _polled(device)
+        readings = polled(device)
         self.samples = len(readings.values)
         self._at_ms = first_ms
         self._values = array("d", readings.values)
@@ -54,7 +54,8 @@ class SinkPolls:
         ]
 
 
-def _polled(device: SimDevice) -> ReadingSet:
+def polled(device: SimDevice) -> ReadingSet:
+    """Return the readings of one poll of a simulated device."""
     with simulated([device]) as ports:
         outcome = asyncio.run(_poll(device, ports.snmp))
     if outcome.readings is None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import glob
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from benchmarks import progress
+from benchmarks.databases import databases
 from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Stage
 from poller import errors
@@ -62,8 +60,8 @@ class Sink(SqlSink):
 def run(size: Size, stage: Stage) -> Findings:
     logs.configure("ERROR")
     figures: list[Figure] = []
-    with _databases(stage) as urls:
-        for number, url in enumerate(urls):
+    with databases(stage, "writing") as urls:
+        for number, (url, _) in enumerate(urls):
             figures += _figures(url, size, stage, f"worker{number}@bench")
     return Findings(
         figures, notes=[f"rounds of {POLLS} runs and {POLLS} readings of {VALUES} values"]
@@ -203,24 +201,6 @@ def _all_there(engine: Engine, clock: _Clock) -> None:
                 raise errors.StoreConflict(
                     f"{stored} rows in {table.name} of {clock.rounds * POLLS}"
                 )
-
-
-@contextmanager
-def _databases(stage: Stage) -> Iterator[list[str]]:
-    """Yield SQLite and, if installed, a private PostgreSQL."""
-    urls = [f"sqlite:///{stage.home / 'writing.db'}"]
-    if not (shutil.which("initdb") or glob.glob("/usr/lib/postgresql/*/bin/initdb")):
-        progress.step("PostgreSQL is not installed: SQLite only")
-        yield urls
-        return
-    from tests.acceptance.postgres import Postgres
-
-    server = Postgres()
-    try:
-        server.start()
-        yield [*urls, server.url]
-    finally:
-        server.remove()
 
 
 SECTION = Section(

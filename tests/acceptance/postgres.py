@@ -70,6 +70,12 @@ class Postgres:
             )
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """End the server at once, as a crash does: connections break, and the next start
         recovers.

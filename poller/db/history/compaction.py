@@ -6,11 +6,13 @@ of a target stays in `readings`, where a look at the last values finds it.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
@@ -48,6 +50,7 @@ class Walk(NamedTuple):
 
     due: list[Due]
     last: int | None  # None: there are no further targets
+    is_cut: bool  # a target has more polls than one step moves
 
 
 class Moved(NamedTuple):
@@ -85,8 +88,7 @@ def compact(engine: Engine, now_ms: int, rest: Rest, until_mono: float) -> Compa
             started_mono = time.monotonic()
             _step_or_parts(engine, some, done)
             rest(time.monotonic() - started_mono)
-        if not due:
-            # A target with many polls is found again until all of them are moved.
+        if not (found.is_cut and due):
             after = found.last
     done.is_complete = True
     return done
@@ -112,17 +114,33 @@ def _step_or_parts(engine: Engine, due: Sequence[Due], done: Compacted) -> None:
 
 def walk(engine: Engine, after: int, limit: int, now_ms: int) -> Walk:
     """Look at the targets with fresh polls that follow `after`. Raises StoreError."""
-    values = {"after": after, "limit": limit, "most": MOST_POLLS}
-    with sql.single_read(engine) as conn:
-        rows = conn.execute(_WALK, values).all()
-    found = [row for row in rows if row.id is not None]
+    with sql.reading(engine) as conn:
+        found = conn.execute(_WALK, {"after": after, "limit": limit}).all()
+        rows = [row for row in found if row.id is not None]
+        settled = {row.id: block_merge.settled_before(row.id, now_ms) for row in rows}
+        waiting = [row.id for row in rows if row.oldest_ms < settled[row.id]]
+        due, is_cut = _bounded(conn, waiting, settled) if waiting else ([], False)
+    return Walk(due, rows[-1].id if len(rows) == limit else None, is_cut)
+
+
+def _bounded(
+    conn: Connection, ids: Sequence[int], settled: Mapping[int, int]
+) -> tuple[list[Due], bool]:
+    """Leave the newest poll of each target, and polls beyond those of one step.
+
+    Returns what is left to move, and whether a target has more.
+    """
     due = []
-    for target_id, oldest_ms, newest_ms, next_ms in found:
-        settled_ms = block_merge.settled_before(target_id, now_ms)
-        before_ms = min(settled_ms, newest_ms, settled_ms if next_ms is None else next_ms)
-        if oldest_ms < before_ms:
-            due.append(Due(target_id, before_ms))
-    return Walk(due, found[-1].id if len(found) == limit else None)
+    is_cut = False
+    is_postgresql = conn.dialect.name == "postgresql"
+    values = {"most": MOST_POLLS, "ids": list(ids) if is_postgresql else json.dumps(list(ids))}
+    for target_id, newest_ms, next_ms in conn.execute(_ENDS[conn.dialect.name], values):
+        before_ms = min(settled[target_id], newest_ms)
+        if next_ms is not None and next_ms < before_ms:
+            before_ms = next_ms
+            is_cut = True
+        due.append(Due(target_id, before_ms))
+    return due, is_cut
 
 
 def step(engine: Engine, due: Sequence[Due]) -> Moved:
@@ -148,7 +166,7 @@ def _take(conn: Connection, due: Sequence[Due]) -> dict[int, list[RawPoll]]:
     if conn.dialect.name == "postgresql":
         ids = [each.target_id for each in due]
         before = [each.before_ms for each in due]
-        for target_id, *poll in conn.exec_driver_sql(_TAKE_POSTGRESQL, (ids, before)):
+        for target_id, *poll in _binary_rows(conn, _TAKE_POSTGRESQL, (ids, before)):
             taken.setdefault(target_id, []).append(RawPoll(*poll))
         return taken
     for each in due:
@@ -156,6 +174,19 @@ def _take(conn: Connection, due: Sequence[Due]) -> dict[int, list[RawPoll]]:
         if polls:
             taken[each.target_id] = polls
     return taken
+
+
+def _binary_rows(
+    conn: Connection, statement: str, values: tuple[list[int], ...]
+) -> list[tuple[Any, ...]]:
+    """Run a statement of PostgreSQL whose bytes come as they are, not as hexadecimal text."""
+    driver: Any = conn.connection.driver_connection
+    try:
+        with driver.cursor(binary=True) as cursor:
+            cursor.execute(statement, values)
+            return list(cursor.fetchall())
+    except psycopg.Error as error:
+        raise sa.exc.DBAPIError(statement, None, error) from error
 
 
 def _join(conn: Connection, taken: dict[int, list[RawPoll]]) -> list[Touched]:
@@ -204,18 +235,16 @@ _next = sa.select(sa.func.min(readings.c.target_id)).where(readings.c.target_id 
 _walked = _ids.union_all(sa.select(_next.scalar_subquery()).where(_ids.c.id.is_not(None)))
 _some = sa.select(_walked.c.id).limit(sa.bindparam("limit")).subquery("some")
 _own = readings.c.target_id == _some.c.id
-_WALK = sa.select(
-    _some.c.id,
-    sa.select(sa.func.min(readings.c.at_ms)).where(_own).scalar_subquery().label("oldest_ms"),
-    sa.select(sa.func.max(readings.c.at_ms)).where(_own).scalar_subquery().label("newest_ms"),
-    sa.select(readings.c.at_ms)
-    .where(_own)
-    .order_by(readings.c.at_ms)
-    .limit(1)
-    .offset(sa.bindparam("most"))
-    .scalar_subquery()
-    .label("next_ms"),
-)
+_oldest = sa.select(sa.func.min(readings.c.at_ms)).where(_own).scalar_subquery()
+_WALK = sa.select(_some.c.id, _oldest.label("oldest_ms"))
+
+_END = """SELECT due.id, (SELECT max(at_ms) FROM readings WHERE target_id = due.id),
+    (SELECT at_ms FROM readings WHERE target_id = due.id ORDER BY at_ms LIMIT 1 OFFSET :most)
+    FROM """
+_ENDS = {
+    "sqlite": sa.text(_END + "(SELECT value AS id FROM json_each(:ids)) AS due"),  # noqa: S608  constants
+    "postgresql": sa.text(_END + "unnest(CAST(:ids AS bigint[])) AS due (id)"),
+}
 
 #: One step at a time in the whole cluster. Each target is found by the key: without these settings
 #: the planner may read all of `readings`.

@@ -69,14 +69,18 @@ class Block:
 
 def from_polls(polls: Iterable[RawPoll]) -> Block:
     """The block of these polls, in any order. The first of two with the same instant counts."""
+    by_shape: dict[tuple[int, int], list[RawPoll]] = {}
+    for poll in distinct(polls):
+        by_shape.setdefault((poll.shape_id, len(poll.packed)), []).append(poll)
+    return Block(tuple(map(_segment, by_shape.values())))
+
+
+def distinct(polls: Iterable[RawPoll]) -> list[RawPoll]:
+    """Return polls oldest first; the first of two with the same instant."""
     by_instant: dict[int, RawPoll] = {}
     for poll in polls:
         by_instant.setdefault(poll.at_ms, poll)
-    by_shape: dict[tuple[int, int], list[RawPoll]] = {}
-    for at_ms in sorted(by_instant):
-        poll = by_instant[at_ms]
-        by_shape.setdefault((poll.shape_id, len(poll.packed)), []).append(poll)
-    return Block(tuple(map(_segment, by_shape.values())))
+    return [by_instant[at_ms] for at_ms in sorted(by_instant)]
 
 
 def _segment(polls: list[RawPoll]) -> Segment:

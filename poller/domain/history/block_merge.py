@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from poller.domain.history.block import Block, from_polls
+from poller.domain.history.block import Block, distinct, from_polls
 from poller.domain.history.poll_rows import BlockHead, RawPoll
 
 DAY_MS = 86_400_000
@@ -61,8 +61,11 @@ def place(heads: Sequence[BlockHead], polls: Iterable[RawPoll]) -> list[Placemen
     the last poll.
     """
     starts = [head.start_ms for head in heads]
+    in_order = sorted(polls)
+    if _follows_all(heads, in_order):
+        return [Placement(None, in_order)]
     groups: dict[tuple[int, int, bool], list[RawPoll]] = {}
-    for poll in sorted(polls):
+    for poll in in_order:
         day_ms = day_of(poll.at_ms)
         before = bisect_right(starts, poll.at_ms) - 1
         if before >= 0 and day_of(starts[before]) != day_ms:
@@ -70,6 +73,17 @@ def place(heads: Sequence[BlockHead], polls: Iterable[RawPoll]) -> list[Placemen
         is_inside = before >= 0 and poll.at_ms <= heads[before].end_ms
         groups.setdefault((day_ms, before, is_inside), []).append(poll)
     return _merged(heads, groups)
+
+
+def _follows_all(heads: Sequence[BlockHead], in_order: Sequence[RawPoll]) -> bool:
+    """Whether all polls make a new block after full ones: nearly always so."""
+    first_ms, last_ms = in_order[0].at_ms, in_order[-1].at_ms
+    if day_of(first_ms) != day_of(last_ms):
+        return False
+    if not heads:
+        return True
+    last = heads[-1]
+    return last.end_ms < first_ms and not _takes(last, len(in_order))
 
 
 def _merged(
@@ -96,20 +110,12 @@ def _takes(head: BlockHead, polls: int) -> bool:
 
 def joined(stored: Block | None, polls: Iterable[RawPoll]) -> list[Block]:
     """The blocks of a stored block and new polls together. The stored one of two polls counts."""
-    if stored is None:
-        return list(_cut(sorted(polls)))
-    return list(_cut(sorted(_distinct(chain(stored.raw_polls(), polls)))))
-
-
-def _distinct(polls: Iterable[RawPoll]) -> Iterable[RawPoll]:
-    by_instant: dict[int, RawPoll] = {}
-    for poll in polls:
-        by_instant.setdefault(poll.at_ms, poll)
-    return by_instant.values()
+    known = stored.raw_polls() if stored else ()
+    return list(_cut(distinct(chain(known, polls))))
 
 
 def _cut(polls: list[RawPoll]) -> Iterator[Block]:
-    """Cut polls into blocks of about the same length."""
+    """Cut polls, oldest first, into blocks of about the same length."""
     largest = max(len(poll.packed) for poll in polls) // 8
     most = max(1, min(MOST_POLLS, MOST_VALUES // max(1, largest)))
     parts = -(-len(polls) // most)

@@ -125,7 +125,7 @@ def _planned(values: Values) -> _Plan:
 
 
 def _plan_constants(plan: _Plan, values: Values, columns: NDArray[np.intp]) -> None:
-    whole, fits = _whole(values[columns, :1], 0)
+    whole, fits = _whole(np.ascontiguousarray(values[columns, :1]), 0)
     chosen = columns[fits]
     plan.forms[chosen] = CONSTANT_WHOLE
     plan.heads[chosen] = whole[fits, 0]
@@ -135,11 +135,11 @@ def _whole(values: Values, exponent: int) -> tuple[Wide, NDArray[np.bool_]]:
     """The values times a power of ten as whole numbers, and which columns these restore."""
     with np.errstate(all="ignore"):
         scaled = np.rint(values * 10.0**exponent) if exponent else values
-        small = np.abs(scaled) < _EXACT
-        whole = np.where(small, scaled, 0.0).astype(np.int64)
+        whole = scaled.astype(np.int64)  # nonsense for a number that is too large
     restored = _unscaled(whole, exponent)
-    same = restored.view(np.uint64) == np.ascontiguousarray(values).view(np.uint64)
-    return whole, (same & small).all(axis=1)
+    same = restored.view(np.uint64) == values.view(np.uint64)
+    small = np.abs(scaled).max(axis=1, initial=0.0) < _EXACT
+    return whole, same.all(axis=1) & small
 
 
 def _unscaled(whole: Wide, exponent: int) -> Values:
@@ -148,7 +148,7 @@ def _unscaled(whole: Wide, exponent: int) -> Values:
 
 
 def _plan_whole(plan: _Plan, columns: NDArray[np.intp], whole: Wide, exponent: int) -> None:
-    first = np.diff(whole, axis=1)
+    first = whole[:, 1:] - whole[:, :-1]
     plan.heads[columns] = whole[:, 0]
     kept = np.arange(len(columns))
     if exponent == 0:
@@ -201,12 +201,16 @@ def _plan_differences(
     wraps: NDArray[np.bool_],
 ) -> None:
     """Choose differences from a typical step, or differences of differences, for each column."""
-    first = np.where(wraps[:, None], _signed_32(first), first)
+    any_wraps = bool(wraps.any())
+    if any_wraps:
+        first = np.where(wraps[:, None], _signed_32(first), first)
     middle = first.shape[1] // 2
     typical = np.partition(first, middle, axis=1)[:, middle]
     from_step = first - typical[:, None]
-    second = np.diff(first, axis=1, prepend=first[:, :1])
-    second = np.where(wraps[:, None], _signed_32(second), second)
+    second = np.zeros_like(first)
+    np.subtract(first[:, 1:], first[:, :-1], out=second[:, 1:])
+    if any_wraps:
+        second = np.where(wraps[:, None], _signed_32(second), second)
     takes_second = wraps | (_size(second) < _size(from_step))
     forms = np.where(takes_second, SECOND, FROM_STEP)
     forms[wraps] = SECOND_32
