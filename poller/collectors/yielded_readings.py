@@ -85,7 +85,7 @@ class YieldedReadings:
 
     def take_set(self, readings: ReadingSet) -> Iterator[None]:
         """Take a reading set in steps: the caller may serve other polls at each yield."""
-        self._series_count += len(readings.series.series)
+        self._series_count += len(readings.series)
         if self._series_count > MAX_SERIES:
             raise TooManyReadings(f"more than {MAX_SERIES} series in the reading sets of one poll")
         if not any(readings.series is checked for checked in self._cache.checked):

@@ -91,7 +91,7 @@ class WorkerFields(BaseModel):
     target_cache: int = Field(
         50_000,
         ge=100,
-        description="Targets a worker process caches, about 30 KB each; a poll of any other target "
+        description="Targets a worker process caches, about 8 KB each; a poll of any other target "
         "costs several times as much.",
     )
     secret_cache_s: float = Field(

@@ -42,7 +42,7 @@ class Sample:
     @classmethod
     def end_of(cls, target: PollTarget, at_ms: int, series: SeriesSet) -> Sample:
         """Return the end of these series of a target."""
-        no_values = array("d", [nan]) * len(series.series)
+        no_values = array("d", [nan]) * len(series)
         return cls(target, at_ms, ReadingSet(series, no_values), is_end=True)
 
 

@@ -26,7 +26,7 @@ from poller.workers.process import process_limits
 MINIMUM_MEMORY = 160 * 2**20
 #: Memory of a process that polls, and the memory that each cached target adds.
 BASE_MEMORY = 200 * 2**20
-TARGET_MEMORY = 30_000
+TARGET_MEMORY = 8_000
 #: After its polls are cut off, a stopping process still writes its results and deregisters.
 EXIT_S = 15.0
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}

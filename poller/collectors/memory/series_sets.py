@@ -18,10 +18,10 @@ def with_newest(
     kept: Sequence[SeriesSet], newest: SeriesSet, max_sets: int
 ) -> tuple[SeriesSet, ...]:
     """Return the sets to keep, the newest one last: older ones while there is room for them."""
-    room = MAX_SERIES - len(newest.series)
+    room = MAX_SERIES - len(newest)
     result = [newest]
     for older in reversed(kept[-max_sets + 1 :]):
-        room -= len(older.series)
+        room -= len(older)
         if room < 0:
             break
         result.insert(0, older)

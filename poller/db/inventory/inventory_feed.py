@@ -25,6 +25,7 @@ from poller.db.access import audit_rows
 from poller.db.in_list import in_list
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import devices, inventory, removed_targets, sites, targets
+from poller.domain import interned
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.inventory.poll_target import PollTarget, TargetSpec
@@ -265,16 +266,16 @@ def _poll_target(row: AnyRow, of_device: Iterable[int]) -> PollTarget:
     return PollTarget(
         id=row.id,
         version=row.version,
-        name=row.name,
+        name=interned.value(row.name),
         device_id=row.device_id,
         device=row.device,
         address=row.address,
-        site=row.site,
-        collector=row.collector,
+        site=interned.value(row.site),
+        collector=interned.value(row.collector),
         interval_ms=row.interval_ms,
         timeout_ms=row.timeout_ms,
         options=row.options,
-        tags=tuple(row.tags),
+        tags=interned.sequence(tuple(row.tags)),
         credential_id=row.credential_id,
         siblings=tuple(target_id for target_id in of_device if target_id != row.id),
         policy=Policy(row.policy),

@@ -142,7 +142,7 @@ def _parse_shape(packed: bytes) -> SeriesSet:
 
 
 def _shape_row(shape: SeriesSet, now_ms: int) -> tuple[int, bytes, int, int]:
-    return (shape.id, shape.packed, len(shape.series), now_ms)
+    return (shape.id, shape.packed, len(shape), now_ms)
 
 
 _UPDATE_SEEN = """ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms

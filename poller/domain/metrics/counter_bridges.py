@@ -58,7 +58,7 @@ class CounterPlan:
     """
 
     def __init__(self, shape: SeriesSet, all_counters: bool = False) -> None:
-        self._width = len(shape.series)
+        self._width = len(shape)
         finder = EvidenceFinder(shape)
         self._counters: list[_Counter] = []
         for column, series in enumerate(shape.series):

@@ -105,6 +105,7 @@ def shape_lines(
     rows: dict[str, dict[str, _Field]] = {}
     tags: dict[int, str] = {}  # by identity of the labels
     doubled: list[str] = []
+    all_inside = shape.series
     for series in outside:
         text = tags.get(id(series.labels))
         if text is None:
@@ -114,7 +115,7 @@ def shape_lines(
         if key in fields:
             doubled.append(series.name)
             continue
-        inside = shape.series[series.column]
+        inside = all_inside[series.column]
         is_integer = form.integers and inside.kind is Kind.COUNTER and inside.width > 0
         fields[key] = _Field(key, series.column, is_integer)
     made = [_Row(head, tuple(fields.values())) for head, fields in rows.items()]

@@ -6,28 +6,21 @@ can make it without a database, and a poll of a stored shape is only a time and 
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import json
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from json.encoder import encode_basestring
+from weakref import WeakValueDictionary
 
-Labels = tuple[tuple[str, str], ...]
+from poller.domain.metrics import series_columns
+from poller.domain.metrics.series import Kind, Labels, Series
+from poller.domain.metrics.series_columns import Columns
+
+__all__ = ["Kind", "Labels", "Reading", "ReadingSet", "Series", "SeriesSet", "pack", "unpack"]
+
 _BIG_ENDIAN = array("H", [1]).tobytes() == b"\x00\x01"
-
-
-class Kind(enum.StrEnum):
-    """The meaning of a value: a counter only grows, a gauge moves, an info is 1 and has labels."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    INFO = "info"
-
-
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -43,41 +36,84 @@ class Reading:
     width: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Name, labels (sorted by key) and kind of one line of values; the width of a counter or 0."""
-
-    name: str
-    labels: Labels
-    kind: Kind
-    width: int = 0
-
-
-@dataclass(frozen=True)
 class SeriesSet:
-    """The shape of a poll: an ordered tuple of series.
+    """The shape of a poll: an ordered tuple of series, which never changes.
 
-    Reuse an instance, its id is computed once.
+    Reuse an instance, its id is computed once. A shared set has no series as objects: they are made
+    for each caller of `series`, so a caller that needs them at every poll keeps what it made of
+    them.
     """
 
-    series: tuple[Series, ...]
+    __slots__ = ("__weakref__", "_columns", "_id", "_series")
 
-    @cached_property
+    def __init__(self, series: tuple[Series, ...]) -> None:
+        self._series: tuple[Series, ...] | None = series
+        self._columns: Columns | None = None
+        self._id: int | None = None
+
+    def __len__(self) -> int:
+        """Return the number of series."""
+        held = self._series
+        return self._to_columns().size if held is None else len(held)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, SeriesSet) or len(self) != len(other):
+            return False
+        if self._columns is not None and other._columns is not None:
+            return self._columns == other._columns
+        return self.series == other.series
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"SeriesSet({self.series!r})"
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """The series, in their order."""
+        held = self._series
+        return self._to_columns().series() if held is None else held
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """The kind of each series."""
+        held = self._series
+        return self._to_columns().kinds if held is None else [each.kind for each in held]
+
+    def shared(self) -> SeriesSet:
+        """Return the one set of this process with this content; it takes little memory."""
+        columns = self._to_columns()
+        key = hash(columns)
+        found = _shared_sets.get(key)
+        if found is not None and found._columns == columns:
+            return found
+        self._columns = columns
+        self._series = None
+        _shared_sets[key] = self
+        return self
+
+    def _to_columns(self) -> Columns:
+        held = self._series
+        if self._columns is not None:
+            return self._columns
+        assert held is not None
+        return series_columns.columns_of(held)
+
+    @property
     def id(self) -> int:
         """A stable signed 64-bit hash of the content, for a BIGINT column."""
-        return self._id_and_packed[0]
+        if self._id is None:
+            digest = hashlib.blake2b(self.to_json().encode(), digest_size=8).digest()
+            self._id = int.from_bytes(digest, "big", signed=True)
+        return self._id
 
     @property
     def packed(self) -> bytes:
         """The canonical text, compressed to about a twentieth: labels repeat."""
-        return self._id_and_packed[1]
-
-    @cached_property
-    def _id_and_packed(self) -> tuple[int, bytes]:
-        # Both need the text, and the text is slow to write.
-        text = self.to_json().encode()
-        digest = hashlib.blake2b(text, digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True), zlib.compress(text, 1)
+        return zlib.compress(self.to_json().encode(), 1)
 
     @classmethod
     def from_packed(cls, packed: bytes) -> SeriesSet:
@@ -91,17 +127,7 @@ class SeriesSet:
         The text equals that of `json.dumps`, in a third of the time: a worker that starts writes
         thousands of them.
         """
-        texts: dict[int, str] = {}  # by identity: the columns of a row share their labels
-        rows = []
-        for series in self.series:
-            labels = texts.get(id(series.labels))
-            if labels is None:
-                labels = texts[id(series.labels)] = _labels_json(series.labels)
-            width = f",{series.width}" if series.width else ""
-            rows.append(
-                f'[{encode_basestring(series.name)},{labels},"{series.kind._value_}"{width}]'
-            )
-        return f"[{','.join(rows)}]"
+        return self._to_columns().to_json()
 
     @classmethod
     def from_json(cls, text: str) -> SeriesSet:
@@ -112,9 +138,8 @@ class SeriesSet:
         return cls(tuple(series))
 
 
-def _labels_json(labels: Labels) -> str:
-    pairs = [f"{encode_basestring(label)}:{encode_basestring(text)}" for label, text in labels]
-    return f"{{{','.join(pairs)}}}"
+#: The shared sets that are in use, by the hash of their content.
+_shared_sets: WeakValueDictionary[int, SeriesSet] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -126,7 +151,7 @@ class ReadingSet:
 
     def __post_init__(self) -> None:
         values = len(self.values)
-        series = len(self.series.series)
+        series = len(self.series)
         if values != series:
             raise ValueError(f"{values} values for {series} series")
 

@@ -73,7 +73,7 @@ def missing(old: SeriesSet, new: SeriesSet | None) -> SeriesSet | None:
     A series is its name and labels: another kind or width makes no other series.
     """
     if new is None:
-        return old if old.series else None
+        return old if len(old) else None
     if old is new or old.id == new.id:
         return None
     kept = {(series.name, series.labels) for series in new.series}

@@ -155,7 +155,8 @@ class ShapePlan:
 
     def widths_of(self, keys: Sequence[Key]) -> list[int]:
         """Return the width of each series in this shape, or 0."""
-        return [self.shape.series[at].width if at >= 0 else 0 for at in self.indexes(keys)]
+        series = self.shape.series
+        return [series[at].width if at >= 0 else 0 for at in self.indexes(keys)]
 
 
 def group_of(series: Series) -> Group | None:

@@ -90,8 +90,8 @@ def _differ(old: float | None, new: float | None) -> bool:
 def _pairs(before: ReadingSet, after: ReadingSet) -> list[tuple[float | None, float | None]]:
     """Return old and new value of every gauge and info; None for a series of one poll only."""
     if before.series is after.series:
-        rows = zip(after.series.series, before.values, after.values, strict=True)
-        return [(old, new) for series, old, new in rows if series.kind is not _COUNTER]
+        rows = zip(after.series.kinds, before.values, after.values, strict=True)
+        return [(old, new) for kind, old, new in rows if kind is not _COUNTER]
 
     old_values = _values(before)
     new_values = _values(after)

@@ -59,7 +59,7 @@ class ShapeText:
             row = rows.setdefault(labels, len(rows))
             lines.append((name, kind, position, row))
         self._labels = tuple(prometheus_text.labels_text(labels) for labels in rows)
-        self._layout = _layout(lines, len(shape.series), help_texts, layouts)
+        self._layout = _layout(lines, len(shape), help_texts, layouts)
 
     def text(self, values: Sequence[float]) -> str:
         """Return the lines of a poll, each with its end."""

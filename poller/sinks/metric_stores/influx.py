@@ -134,7 +134,7 @@ class InfluxSink:
             # Lines leave out the second of two series that are one in the store.
             series = outside.series + outside.doubled
             lines = line_protocol.shape_lines(series, shape, target.collector, self._form)
-            self._shapes.put(key, lines, len(shape.series))
+            self._shapes.put(key, lines, len(shape))
         return lines
 
     def _request(self, lines: Sequence[str]) -> errors.StoreError | None:

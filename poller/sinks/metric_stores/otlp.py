@@ -116,7 +116,7 @@ class OtlpSink:
             )
             outside = self._mapper.outside(target, shape)
             metrics = ShapeMetrics(outside.series, shape, resource, len(outside.doubled))
-            self._shapes.put(key, metrics, len(shape.series))
+            self._shapes.put(key, metrics, len(shape))
         return metrics
 
     def _count_doubled(self, samples: Sequence[Sample]) -> None:

@@ -72,10 +72,11 @@ class ShapeMetrics:
         self.doubled = doubled  # series that are not sent: they equal an earlier one in the store
         attributes: dict[int, bytes] = {}  # by identity of the labels
         metrics: dict[tuple[str, bool], _Metric] = {}
+        kinds = shape.kinds
         for series in outside:
             if id(series.labels) not in attributes:
                 attributes[id(series.labels)] = _attributes(_POINT_ATTRIBUTE, series.labels)
-            is_sum = shape.series[series.column].kind is Kind.COUNTER
+            is_sum = kinds[series.column] is Kind.COUNTER
             metric = metrics.get((series.name, is_sum))
             if metric is None:
                 metric = metrics[series.name, is_sum] = _metric(series.name, is_sum)

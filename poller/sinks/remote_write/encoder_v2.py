@@ -63,7 +63,7 @@ def encode(pieces: Iterable[Piece]) -> bytes:
 def _add_series(fields: list[bytes], piece: Piece, symbols: _Symbols) -> None:
     poll = piece.poll
     shape = poll.shape
-    kinds = poll.sample.readings.series.series
+    kinds = poll.sample.readings.series.kinds
     bridges: dict[int, bytes] = {}
     for position, bridge in piece.bridges if poll.bridges else ():
         added = _SAMPLE + sample_values.packed(bridge.value) + _tail(bridge.at_ms)
@@ -96,7 +96,7 @@ def _add_series(fields: list[bytes], piece: Piece, symbols: _Symbols) -> None:
                 _SAMPLE_WITH_START if start_ms else _SAMPLE,
                 poll.values[position],
                 tails[start_ms],
-                _KINDS[kinds[column].kind],
+                _KINDS[kinds[column]],
             )
         )
         fields += (_SERIES, _length(content), content)

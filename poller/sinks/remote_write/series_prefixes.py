@@ -89,7 +89,7 @@ class PrefixCache:
             longest = max(longest, len(head) + len(after))
 
         columns = [series.column for series in mapped.series]
-        pick = _picker(columns, len(shape.series))
+        pick = _picker(columns, len(shape))
         texts = sum(len(before) + len(after) for before, after in encoded.values())
         return ShapePrefixes(
             heads=heads,

@@ -11,13 +11,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from sqlalchemy.engine import Engine
 
 from poller import errors
+from poller.collectors.memory.shared_options import SharedOptions
 from poller.collectors.registry import Registry
 from poller.db import bounded_reads
 from poller.db.bounded_reads import BoundedReads
@@ -73,7 +74,7 @@ class TargetCache:
         reads: BoundedReads | None = None,
     ) -> None:
         self._engine = engine
-        self._registry = registry
+        self._options = SharedOptions(registry)
         self._limit = limit
         self._stale_limit_s = stale_limit_s
         self._reads = reads or BoundedReads()
@@ -177,10 +178,10 @@ class TargetCache:
 
     def _validate(self, target: PollTarget, version: int) -> CachedTarget:
         try:
-            options = self._registry.options(target.collector, target.options)
+            valid = self._options.validate(target.collector, target.options)
         except errors.ConfigError as error:
             return CachedTarget(target, version, problem=error)
-        return CachedTarget(target, version, options)
+        return CachedTarget(replace(target, options=valid.raw), version, valid.options)
 
     def _store(self, cached: CachedTarget, now_mono: float) -> None:
         cached.used_mono = now_mono

@@ -14,5 +14,5 @@ def end_samples(ends: Iterable[SeriesEnd]) -> list[Sample]:
     samples = []
     for end in ends:
         samples.append(Sample.end_of(end.target, end.at_ms, end.shape))
-        process_metrics.series_ends.add(end.reason.value, by=len(end.shape.series))
+        process_metrics.series_ends.add(end.reason.value, by=len(end.shape))
     return samples

@@ -146,7 +146,7 @@ class SampleCodec:
         ends = set(head.get("ends", ()))  # the numbers of the polls that are ends
         for number, (target_key, at_ms, shape_key) in enumerate(head["polls"]):
             shape = definitions[shape_key]
-            end = first + len(shape.series)
+            end = first + len(shape)
             readings = ReadingSet(shape, values[first:end])
             samples.append(Sample(definitions[target_key], at_ms, readings, number in ends))
             first = end

@@ -13,16 +13,21 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
+from poller.collectors.memory.keyed_values import NO_VALUES, KeyedValues
 from poller.collectors.snmp.metrics import mapping, numeric_values
 from poller.collectors.snmp.metrics.mapping import Mapped, Sample
 from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.wire.value_types import Value
+from poller.domain import interned
 from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 
 #: Hashes that different common values share: -1 and -2 have one hash, 0 and b"" another.
 _AMBIGUOUS = frozenset({hash(-1), hash(0)})
 #: Lists of positions cached for all devices together.
 _SHARED_POSITIONS = 4_096
+
+
+_NO_WIDTHS: Mapping[str, int] = interned.numbers({})
 
 
 class Plan:
@@ -60,26 +65,27 @@ class Plan:
                 converted.append(sample)
 
         ordered = (*direct, *converted, *constant)
-        self.series = SeriesSet(tuple(sample.series for sample in ordered))
+        # The same object for the same content: a sink compares identity.
+        self.series = SeriesSet(tuple(sample.series for sample in ordered)).shared()
         self.duplicates: tuple[Series, ...] = tuple(mapped.duplicates)
-        self._constants = array("d", (sample.value for sample in constant))
+        self._constants = _constants(tuple(sample.value for sample in constant))
 
         direct_at = tuple(position[sample.source] for sample in direct)
-        self._direct_at = _shared(direct_at)
+        self._direct_at = interned.sequence(direct_at)
         self._converted = tuple(
             (position[sample.source], sample.convert or numeric_values.number)
             for sample in converted
         )
 
         shaping = [position[text] for text in mapped.shaping if text in position]
-        self._shaping_at = _shared(tuple(sorted(shaping)))
+        self._shaping_at = interned.sequence(tuple(sorted(shaping)))
         self._expect(oids, values)
 
     def _expect(self, oids: Sequence[str], values: Sequence[Value]) -> None:
         """Set the OIDs and label values that a later poll must repeat."""
         self._direct = _getter(self._direct_at)
         self._shaping = _getter(self._shaping_at)
-        self._oids_hash = hash(tuple(oids))
+        self._oids_hash = interned.value(hash(tuple(oids)))
         self._shaping_hash = hash(self._shaping(values))
 
         ambiguous = tuple(at for at in self._shaping_at if hash(values[at]) in _AMBIGUOUS)
@@ -102,9 +108,9 @@ class Plan:
         plan.series = self.series
         plan.duplicates = self.duplicates
         plan._constants = self._constants
-        plan._direct_at = _shared(direct_at)
+        plan._direct_at = interned.sequence(direct_at)
         plan._converted = tuple((new_at[at], convert) for at, convert in self._converted)
-        plan._shaping_at = _shared(shaping_at)
+        plan._shaping_at = interned.sequence(shaping_at)
         plan._expect(oids, values)
         return plan
 
@@ -146,13 +152,13 @@ class Plan:
 class Shapes:
     """The shapes of one target between its polls: the complete one, and one with parts missing."""
 
-    plans: list[Plan] = field(default_factory=list)
+    plans: tuple[Plan, ...] = ()
     #: Values behind the labels of the last complete poll, for a table that fails to answer.
-    label_values: Mapping[str, Value] = field(default_factory=dict)
+    label_values: KeyedValues = NO_VALUES
     #: A complete poll was read with exact types.
     types_learned: bool = False
     #: Bits of counters at that poll, by metric name.
-    widths: dict[str, int] = field(default_factory=dict)
+    widths: Mapping[str, int] = field(default_factory=lambda: _NO_WIDTHS)
 
     def read(
         self, rows: Sequence[tuple[str, Value]], module_set: ModuleSet, complete: bool
@@ -174,7 +180,7 @@ class Shapes:
         The complete shape stays: a plan checks its labels at every read.
         """
         self.plans = self.plans[:1]
-        self.label_values = {}
+        self.label_values = NO_VALUES
 
     def _compile(
         self,
@@ -185,21 +191,18 @@ class Shapes:
     ) -> Plan:
         """Compile a plan for a new shape and remember it."""
         by_oid = dict(zip(oids, values, strict=True))
-        label_values = {} if complete else self.label_values
+        label_values = {} if complete else self.label_values.to_dict()
         mapped = mapping.map_values(by_oid, module_set, label_values)
         self._apply_widths(mapped)
 
         plan = Plan(oids, values, mapped)
-        for old in self.plans:
-            if old.series.series == plan.series.series:
-                plan.series = old.series  # the same object: a sink compares identity
-
         if complete:
-            self.label_values = {text: by_oid[text] for text in mapped.shaping if text in by_oid}
-            self.plans = [plan]
+            shaping = {text: value for text, value in by_oid.items() if text in mapped.shaping}
+            self.label_values = KeyedValues.of(shaping)
+            self.plans = (plan,)
             self.types_learned = True
         else:
-            self.plans = [*self.plans[:1], plan]
+            self.plans = (*self.plans[:1], plan)
 
         return plan
 
@@ -208,13 +211,15 @@ class Shapes:
 
         Only a first poll carries exact types.
         """
+        widths = dict(self.widths)
         for at, sample in enumerate(mapped.samples):
             series = sample.series
             if series.width:
-                self.widths[series.name] = series.width
-            elif series.kind is Kind.COUNTER and series.name in self.widths:
-                widened = replace(series, width=self.widths[series.name])
+                widths[series.name] = series.width
+            elif series.kind is Kind.COUNTER and series.name in widths:
+                widened = replace(series, width=widths[series.name])
                 mapped.samples[at] = replace(sample, series=widened)
+        self.widths = interned.numbers(widths)
 
 
 def _is_direct(sample: Sample, value: Value) -> bool:
@@ -223,9 +228,9 @@ def _is_direct(sample: Sample, value: Value) -> bool:
 
 
 @lru_cache(_SHARED_POSITIONS)
-def _shared(positions: tuple[int, ...]) -> tuple[int, ...]:
-    """Return one object for equal tuples: devices of one kind have equal positions."""
-    return positions
+def _constants(values: tuple[float, ...]) -> array[float]:
+    """Return one array for equal values, which is never changed."""
+    return array("d", values)
 
 
 @lru_cache(_SHARED_POSITIONS)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from poller.collectors import api
 from poller.collectors.memory.error_frames import drop_frames
+from poller.collectors.memory.keyed_values import NO_VALUES, KeyedValues
 from poller.collectors.snmp.metrics.label_text import value_text
 from poller.collectors.snmp.metrics.reading_plan import Plan, Shapes
 from poller.collectors.snmp.modules import device_table
@@ -20,7 +21,6 @@ from poller.collectors.snmp.read.poll_links import ParallelWalkers
 from poller.collectors.snmp.read.request_size import RequestSizes
 from poller.collectors.snmp.read.shortcut import FullRead, RouteFailed, Shortcut
 from poller.collectors.snmp.read.walker import Walked, Walker
-from poller.collectors.snmp.wire.value_types import Value
 
 #: Where every poll reads everything, the device is identified again after this time.
 CHOICE_AGE_S = 3600.0
@@ -41,7 +41,7 @@ class TargetMemory:
     #: Rows of the last full read.
     rows: int = 0
     #: Change signals of the last complete full read.
-    signals: Mapping[str, Value] = field(default_factory=dict)
+    signals: KeyedValues = NO_VALUES
     #: Instant of that read, on the loop's clock.
     signals_mono: float = 0.0
     #: The modules that suit the device, for a target that names none.
@@ -96,7 +96,8 @@ async def read(
     memory.sizes.multi_get_next = True
     module_set = await _module_set(walkers, modules, memory, now, reuse=period is None)
     full_read = await read_everything(module_set, walkers, failed)
-    if change_detection.names_expired(memory.signals, memory.signals_mono, full_read.signals, now):
+    before = memory.signals.to_dict()
+    if change_detection.names_expired(before, memory.signals_mono, full_read.signals, now):
         memory.shapes.forget_labels()
     items, plan = _mapped(full_read, module_set, memory)
 
@@ -113,7 +114,7 @@ def _remember(full_read: FullRead, memory: TargetMemory, now: float) -> bool:
     """Store the signals and size of a full read. True if the next poll may rely on it."""
     complete = not full_read.failures
     if complete:
-        memory.signals = full_read.signals
+        memory.signals = KeyedValues.of(full_read.signals)
         memory.signals_mono = now
 
     row_count = len(full_read.rows)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from poller.domain import interned
+
 #: Rows of the first walk requests, and OIDs of the first GETs: every tested agent answers these.
 _FIRST_ROWS = 50
 _FIRST_OIDS = 20
@@ -122,7 +124,7 @@ class RequestSizes:
     #: The agent answers a GETNEXT of several OIDs. A full read tries again after a failure.
     multi_get_next: bool = True
     #: Rows of each subtree in its last walk: the next walk requests that many.
-    subtree_rows: dict[str, int] = field(default_factory=dict)
+    subtree_rows: Mapping[str, int] = field(default_factory=lambda: interned.numbers({}))
 
     def __post_init__(self) -> None:
         self.rows = LearnedSize(self.limit, _FIRST_ROWS)
@@ -150,6 +152,11 @@ class RequestSizes:
         """
         missing = self.subtree_rows.get(root, -1) - received
         return min(missing + 1, self.rows.now) if missing >= 0 else self.rows.now
+
+    def record_walk(self, root: str, rows: int) -> None:
+        """Learn the size of a subtree."""
+        if self.subtree_rows.get(root) != rows:
+            self.subtree_rows = interned.numbers({**self.subtree_rows, root: rows})
 
     def end_poll(self) -> None:
         self.rows.end_poll()

@@ -218,7 +218,7 @@ class Walker:
                 walked.rows += rows
                 if on_rows:
                     on_rows(walked.rows)
-            self.sizes.subtree_rows[root] = len(walked.rows)
+            self.sizes.record_walk(root, len(walked.rows))
         except ErrorStatus as error:
             walked.error = self._refused(error, walked.rows[-1][0] if walked.rows else root)
         except _Loop as error:

@@ -64,3 +64,29 @@ def test_readings_keep_their_width_in_a_set() -> None:
     """A reading of the set equals the reading before."""
     readings = [Reading("a", 1.0, {}, Kind.COUNTER, 32), Reading("b", 2.0, {}, Kind.COUNTER)]
     assert list(ReadingSet.of(readings)) == readings
+
+
+@given(SHAPES)
+def test_a_shared_shape_is_the_same_shape(shape: SeriesSet) -> None:
+    """Series, kinds, text and id do not depend on how a shape is held in memory."""
+    shared = SeriesSet(shape.series).shared()
+    assert shared.series == shape.series
+    assert list(shared.kinds) == list(shape.kinds) == [series.kind for series in shape.series]
+    assert len(shared) == len(shape) == len(shape.series)
+    assert (shared.id, shared.packed, hash(shared)) == (shape.id, shape.packed, hash(shape))
+    assert shared == shape
+
+
+def test_equal_shapes_of_two_devices_are_one_object() -> None:
+    """Switches without aliases often have equal shapes, and a worker holds one of them."""
+    first = SeriesSet.from_json(OLD_TEXT).shared()
+    assert SeriesSet.from_json(OLD_TEXT).shared() is first
+    assert SeriesSet.from_json(OLD_TEXT.replace('"1"', '"2"')).shared() is not first
+
+
+def test_the_series_of_a_row_share_their_labels() -> None:
+    """Sinks encode the labels of a row once: they compare identity."""
+    row = (("ifIndex", "1"),)
+    shape = SeriesSet((Series("in", row, Kind.COUNTER), Series("out", row, Kind.COUNTER))).shared()
+    one, other = shape.series
+    assert one.labels is other.labels
