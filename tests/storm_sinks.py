@@ -332,6 +332,7 @@ def main() -> int:
     parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))
     arguments = parser.parse_args()
     conftest.READY_WITHIN_S = READY_WITHIN_S
+    HttpStoreServer.answer_within_s = READY_WITHIN_S
     results = []
     for name in arguments.stores:
         with tempfile.TemporaryDirectory(prefix="poller-storm-") as directory:

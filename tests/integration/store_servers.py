@@ -88,13 +88,17 @@ class StoreServer:
 
 
 class HttpStoreServer(StoreServer):
+    #: A storm reads all that a store has at once, and waits for longer.
+    answer_within_s: ClassVar[float] = 10.0
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, path: str, **query: str) -> bytes:
         text = urllib.parse.urlencode(query)
-        with urllib.request.urlopen(f"{self.url}{path}?{text}", timeout=10) as answer:
+        url = f"{self.url}{path}?{text}"
+        with urllib.request.urlopen(url, timeout=self.answer_within_s) as answer:
             return bytes(answer.read())
 
 
