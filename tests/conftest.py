@@ -30,7 +30,7 @@ from poller import bootstrap
 from poller.db import engine as sql
 from poller.db import migrate
 
-READY_WITHIN_S = 20
+READY_WITHIN_S = 20.0
 
 # No deadline: these tests do not measure speed, and a busy machine must not fail them.
 # POLLER_EXAMPLES=1000 looks for more than a run before every change needs.
