@@ -310,8 +310,9 @@ def test_a_scrape_without_any_time_is_told_so(plain: ScrapeWorld, machine: int) 
 def test_without_the_sql_sink_every_scrape_is_a_poll(
     services: Services, monkeypatch: pytest.MonkeyPatch, machine: int
 ) -> None:
-    """There is no last poll to answer from."""
-    world = ScrapeWorld(services, monkeypatch, sinks=())
+    """There is no last poll to answer from. The name of another sink changes nothing."""
+    tables = {"sql": {"kind": "stream"}}
+    world = ScrapeWorld(services, monkeypatch, sinks=("sql",), sink=tables)
     world.announce_worker()
     world.add_credential("lab", "public")
     world.add_device("sw1", machine, "lab", options={"modules": ["system"]})

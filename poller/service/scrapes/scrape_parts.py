@@ -10,11 +10,12 @@ from poller.service.scrapes.known_devices import KnownDevices
 from poller.service.scrapes.last_poll_answers import LastPollAnswers
 from poller.service.scrapes.last_polls import LastPolls
 from poller.service.scrapes.scrape_sender import ScrapeSender
+from poller.sinks import sink_options
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
 
-#: The sink whose readings answer scrapes.
+#: The kind of the sink whose readings answer scrapes.
 STORE = "sql"
 
 
@@ -42,5 +43,7 @@ def make(services: Services) -> ScrapeParts:
     sender = ScrapeSender(services)
     polls = LastPolls(services, devices)
     answers = LastPollAnswers(services, polls, sender)
-    has_last_polls = STORE in services.settings.sinks
+    settings = services.settings
+    kinds = [sink_options.kind_of(name, settings.sink) for name in settings.sinks]
+    has_last_polls = STORE in kinds
     return ScrapeParts(services, devices, polls, sender, answers, ShapeTexts(), has_last_polls)
