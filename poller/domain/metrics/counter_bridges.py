@@ -9,16 +9,15 @@ device gave them. Where the evidence does not decide, nothing is added.
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter, lt
 from typing import NamedTuple
 
 from poller.domain.metrics import counters
 from poller.domain.metrics.counter_evidence import EvidenceColumns, EvidenceFinder
 from poller.domain.metrics.counters import UPTIME_RANGE, Point, Verdict
-from poller.domain.metrics.reading import Kind, SeriesSet
+from poller.domain.metrics.packed_columns import PackedColumns, may_have_fallen
+from poller.domain.metrics.reading import Kind, SeriesSet, pack, unpack
 
 #: Two polls with more intervals between them may have another one between them, which a worker
 #: still has in its spool. A wrap is bridged between neighbours only.
@@ -41,7 +40,7 @@ class LastPoll(NamedTuple):
 
     at_ms: int
     boot_ms: int | None
-    values: array[float]
+    packed: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +65,31 @@ class CounterPlan:
                 is_kept = all_counters or series.width == _NARROW
                 evidence = finder.columns(column, series)
                 self._counters.append(_Counter(series.width, evidence, is_kept))
-        self.columns = self._kept_columns()
-        self._pick = _picker(self.columns)
+        groups = self._kept_columns()
+        self.columns = [column for group in groups for column in group]
+        self._packed_columns = PackedColumns(*groups)
+        self._falling = 8 * len(groups[0])  # the end of the counters, in bytes
+        self._changing = self._falling + 8 * len(groups[1])
         self._uptime: EvidenceColumns | None = None
         if self._counters and self._counters[0].evidence.uptime is not None:
             self._uptime = self._counters[0].evidence
 
-    def _kept_columns(self) -> list[int]:
-        """Counters first, then discontinuities, then all other evidence."""
+    def _kept_columns(self) -> tuple[list[int], list[int], list[int]]:
+        """Return the columns of counters, of discontinuities, and of all other evidence."""
         kept = [each.evidence for each in self._counters if each.is_kept]
         told = [each.evidence for each in self._counters if each.evidence.discontinuity is not None]
-        falling = [each.counter for each in kept]
-        changing = _unique(each.discontinuity for each in told)
         rest: list[int | None] = []
         for each in (*kept, *told):
             rest += (each.uptime, each.high_speed, each.speed, each.connector)
-        self._falling = len(falling)
-        self._changing = len(falling) + len(changing)
-        return _unique([*falling, *changing, *rest])
+        return (
+            _sorted(each.counter for each in kept),
+            _sorted(each.discontinuity for each in told),
+            _sorted(rest),
+        )
 
     def last_poll(self, before: LastPoll | None, at_ms: int, values: Sequence[float]) -> LastPoll:
         """Return what the next poll needs of this one."""
-        kept = array("d", self._pick(values))
+        kept = self._packed_columns.cut(pack(values))
         return LastPoll(at_ms, self.boot_ms(before, at_ms, values), kept)
 
     def boot_ms(self, before: LastPoll | None, at_ms: int, values: Sequence[float]) -> int | None:
@@ -111,8 +113,8 @@ class CounterPlan:
         `values` are all values of the poll `now`.
         """
         falling, changing = self._falling, self._changing
-        fell = any(map(lt, now.values[:falling], before.values[:falling]))
-        if not fell and now.values[falling:changing] == before.values[falling:changing]:
+        was_told = now.packed[falling:changing] != before.packed[falling:changing]
+        if not was_told and not may_have_fallen(before.packed[:falling], now.packed[:falling]):
             return []
         return list(self._judged(before, now.at_ms, values, interval_ms))
 
@@ -156,7 +158,7 @@ class CounterPlan:
     def _spread(self, before: LastPoll) -> list[float]:
         """Return the values of the last poll in their columns; NaN for those not kept."""
         values = [math.nan] * self._width
-        for column, value in zip(self.columns, before.values, strict=True):
+        for column, value in zip(self.columns, unpack(before.packed), strict=True):
             values[column] = value
         return values
 
@@ -198,11 +200,5 @@ def _fits(now: Point, start_ms: int) -> bool:
     return now.value <= now.max_per_s * counters.SPEED_MARGIN * seconds
 
 
-def _unique(columns: Sequence[int | None] | Iterator[int | None]) -> list[int]:
-    return list(dict.fromkeys(column for column in columns if column is not None))
-
-
-def _picker(columns: Sequence[int]) -> Callable[[Sequence[float]], Sequence[float]]:
-    if len(columns) > 1:
-        return itemgetter(*columns)
-    return lambda values: [values[column] for column in columns]
+def _sorted(columns: Iterable[int | None]) -> list[int]:
+    return sorted({column for column in columns if column is not None})

@@ -5,16 +5,17 @@ A sink can live without it: while Redis is away, wraps and resets are sent as th
 
 from __future__ import annotations
 
-import binascii
 import struct
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from redis.client import NEVER_DECODE
+
 from poller import errors
 from poller.domain.metrics.counter_bridges import CounterPlan, LastPoll
-from poller.domain.metrics.reading import SeriesSet, pack, unpack
+from poller.domain.metrics.reading import SeriesSet
 from poller.observability import logs
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
@@ -66,10 +67,13 @@ class CounterMemory:
                 if not missing:
                     break
                 with store_errors(self._redis):
-                    texts = self._redis.hmget(key, missing)
-                for target_id, text in zip(missing, texts, strict=True):
-                    if text:
-                        found[target_id] = _decoded(text)
+                    # The client reads texts elsewhere. Bytes are read as they are.
+                    records = self._redis.execute_command(
+                        "HMGET", key, *missing, **{NEVER_DECODE: True}
+                    )
+                for target_id, record in zip(missing, records, strict=True):
+                    if record:
+                        found[target_id] = record
         except errors.StoreError as error:
             self._note_away(error)
             return {}
@@ -79,10 +83,8 @@ class CounterMemory:
     def write(self, records: Mapping[int, bytes]) -> None:
         """Store the record of the last poll of each target."""
         key = self._key(_hour())
-        # The client reads texts.
-        texts = {each: binascii.b2a_base64(record) for each, record in records.items()}
         pipe = self._redis.pipeline(transaction=False)
-        pipe.hset(key, mapping=texts)
+        pipe.hset(key, mapping=records)
         pipe.pexpire(key, _KEPT_MS)
         try:
             with store_errors(self._redis):
@@ -103,17 +105,10 @@ def _hour() -> int:
     return int(time.time()) // _HOUR_S
 
 
-def _decoded(text: str) -> bytes:
-    try:
-        return binascii.a2b_base64(text)
-    except ValueError:
-        return b""  # no record of ours
-
-
 def to_record(shape: SeriesSet, last: LastPoll) -> bytes:
     """Return the remembered form of a poll."""
     head = _HEAD.pack(last.at_ms, shape.id, last.boot_ms or 0)
-    return head + pack(last.values)
+    return head + last.packed
 
 
 def from_record(record: bytes, shape: SeriesSet, plan: CounterPlan) -> LastPoll | None:
@@ -123,4 +118,4 @@ def from_record(record: bytes, shape: SeriesSet, plan: CounterPlan) -> LastPoll 
     at_ms, shape_id, boot_ms = _HEAD.unpack_from(record)
     if shape_id != shape.id:
         return None
-    return LastPoll(at_ms, boot_ms or None, unpack(record[_HEAD.size :]))
+    return LastPoll(at_ms, boot_ms or None, record[_HEAD.size :])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from poller.domain.metrics.counter_bridges import Bridge
@@ -11,19 +10,21 @@ from poller.sinks.api import Sample
 from poller.sinks.remote_write import sample_values
 from poller.sinks.remote_write.series_prefixes import ShapePrefixes
 
+_NO_STARTS: Mapping[int, int] = {}
 
-@dataclass(frozen=True, slots=True)
-class OutgoingPoll:
+
+class OutgoingPoll(NamedTuple):
     """A poll with the bytes of its series and values. Positions count the series that are sent."""
 
     sample: Sample
     shape: ShapePrefixes
     values: Sequence[bytes]
     bridges: Sequence[Bridge] = ()  # samples to add before those of the poll
-    starts: Mapping[int, int] = field(default_factory=dict)  # column -> start of the counter, in ms
+    starts: Mapping[int, int] = _NO_STARTS  # column -> start of the counter, in ms
 
     @property
-    def count(self) -> int:
+    def samples(self) -> int:
+        """The samples of the poll, without bridges."""
         return len(self.shape.heads)
 
 

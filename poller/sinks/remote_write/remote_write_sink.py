@@ -107,7 +107,7 @@ class RemoteWriteSink:
 
     def _note(self, sent: Sequence[Piece], failed: Sequence[Piece]) -> None:
         """Note the polls of a failed call whose last series were sent, and those in doubt."""
-        complete = [poll for poll, _, end in sent if end == poll.count]
+        complete = [poll for poll, _, end in sent if end == poll.samples]
         self._count_doubled(complete)
         self._done.update(_identity(poll.sample) for poll in complete)
         self._unsure.update(_identity(piece.poll.sample) for piece in failed)

@@ -36,5 +36,5 @@ def _pieces(polls: Iterable[OutgoingPoll], most_samples: int) -> Iterator[Piece]
     for poll in polls:
         fitting = max(1, MOST_BYTES // (poll.shape.longest + _SAMPLE_BYTES))
         step = max(1, min(most_samples - len(poll.bridges), fitting))
-        for first in range(0, poll.count, step):
-            yield Piece(poll, first, min(first + step, poll.count))
+        for first in range(0, poll.samples, step):
+            yield Piece(poll, first, min(first + step, poll.samples))

@@ -63,7 +63,7 @@ class Encoding:
 
     def whole(self, sample: Sample, version: str = "1.0", **more: Any) -> list[Received]:
         poll = self.poll(sample, **more)
-        return self.received(Piece(poll, 0, poll.count), version=version)
+        return self.received(Piece(poll, 0, poll.samples), version=version)
 
 
 def sample(*readings: Reading, at_ms: int = AT_MS, is_end: bool = False) -> Sample:
