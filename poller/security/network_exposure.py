@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 from poller import errors
 
 
+@lru_cache(maxsize=64)
 def is_loopback(bind: str) -> bool:
     """Whether only this machine reaches a server on this address. "" is every address."""
     try:

@@ -107,9 +107,9 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        is_scrape = self._scrapes is not None and recent_scrapes.is_head(data)
-        if is_scrape and self._answer_scrape(data):
+        if self._scrapes is not None and self._answer_scrape(self._scrapes, data):
             return
+        is_scrape = self._scrapes is not None and recent_scrapes.is_head(data)
         super().data_received(data)
         if is_scrape and self._is_responding:
             # The task of the request runs later: its route can keep the head.
@@ -136,14 +136,16 @@ class LimitedProtocol(H11Protocol):
         """Close now, without the bytes that the client does not read."""
         self.transport.abort()
 
-    def _answer_scrape(self, head: bytes) -> bool:
+    def _answer_scrape(self, scrapes: RecentScrapes, head: bytes) -> bool:
         """Answer a repeated scrape on a connection between two requests. False if it is none."""
+        if self.client is None or not scrapes.is_repeated(head, self.client[0]):
+            return False
         is_idle = self.conn.our_state is h11.IDLE and self.conn.their_state is h11.IDLE
         if not is_idle or self._is_responding or self.conn.trailing_data[0]:
             return False
-        if self._scrapes is None or self.client is None or self.transport.is_closing():
+        if self.flow.write_paused or self.transport.is_closing():
             return False
-        response = None if self.flow.write_paused else self._scrapes.response(head, self.client[0])
+        response = scrapes.response(head, self.client[0])
         if response is None:
             return False
         self._unset_keepalive_if_required()

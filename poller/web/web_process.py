@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -42,6 +43,8 @@ DEFAULT_PORT = 8080
 KEEP_ALIVE_S = 5
 #: A stop waits this long for responses that are being sent.
 STOP_S = 1
+#: The date of responses is renewed this often.
+TICK_S = 1.0
 
 
 def run(host: str, port: int | None = None) -> None:
@@ -181,6 +184,28 @@ class _Server(uvicorn.Server):
         self._stopping = stopping
         self._unfinished = unfinished
         self._tls: TlsListener | None = None
+        self._exit: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def should_exit(self) -> bool:
+        """Set by a signal, or by a thread."""
+        return self._should_exit
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        self._should_exit = value
+        if value and self._loop is not None and self._exit is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._exit.set)
+
+    async def main_loop(self) -> None:
+        """Wait for the end. uvicorn looks ten times a second, which an idle process pays for."""
+        self._loop, self._exit = asyncio.get_running_loop(), asyncio.Event()
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await self._exit.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self.config.ssl is None:

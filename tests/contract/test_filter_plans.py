@@ -159,6 +159,17 @@ def test_runs_are_found_by_target_and_plan(filled: Engine) -> None:
     found = runs_of_plans.find(filled, {1: 51, 2: 52, 3: 9})
     assert {target_id: run.plan_ms for target_id, run in found.items()} == {1: 51, 2: 52}
     assert runs_of_plans.find(filled, {}) == {}
+    assert runs_of_plans.durations_ms(filled, {1: 51, 2: 52, 3: 9}).keys() == {1, 2}
+
+
+@pytest.mark.parametrize("read", [runs_of_plans.find, runs_of_plans.durations_ms])
+def test_runs_of_plans_are_looked_up_by_their_key(filled: Engine, read: Any) -> None:
+    """A read of the ledger costs the same however long the ledger is."""
+    plans = plans_of(filled, lambda conn: read(conn.engine, {1: 51, 2: 52, 3: 9}))
+    lines = [line for plan in plans.values() for line in plan if " runs" in line]
+    assert lines, plans
+    for line in lines:
+        assert "(target_id=? AND plan_ms=?)" in line or "pk_runs on runs" in line, plans
 
 
 def test_the_newest_letters_come_first(filled: Engine) -> None:

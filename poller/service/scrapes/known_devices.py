@@ -1,6 +1,7 @@
 """Devices of the inventory that scrapes ask for, kept in the memory of a web process.
 
-A scrape of a kept device takes no SQL. A change of the inventory is seen within a second.
+A scrape of a kept device takes no SQL. A change of the inventory is seen within a second, or
+within CONFIRMED_S of a pause between scrapes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Devices that nobody asked for during this time are forgotten.
 UNUSED_S = 300.0
+#: Devices and polls that no store confirmed within this time are read again before they are used.
+CONFIRMED_S = 3.0
 #: Texts that are kept; further ones are looked up each time.
 MOST_TEXTS = 100_000
 _PAGE = 500
@@ -32,6 +35,7 @@ Devices = tuple[ScrapedDevice, ...]
 class _Entry:
     devices: Devices
     asked_mono: float
+    read_mono: float
     is_confirmed: bool = False  # read after the version that the process knows
 
 
@@ -43,24 +47,31 @@ class KnownDevices:
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
         self._version = -1
+        self._confirmed_mono = float("-inf")  # the last look at the version
 
     def kept(self, text: str) -> Devices | None:
-        """Return the devices of a name or address without SQL; None if they are not known."""
+        """Return the devices of a name or address without SQL; None if they have to be read."""
         entry = self._entries.get(text)
         if entry is None:
             return None
-        entry.asked_mono = time.monotonic()
-        return entry.devices
+        now_mono = entry.asked_mono = time.monotonic()
+        confirmed_mono = max(entry.read_mono, self._confirmed_mono)
+        return entry.devices if now_mono < confirmed_mono + CONFIRMED_S else None
 
     def find(self, text: str) -> Devices:
         """Return the devices of a name or address; none for a stranger. Raises StoreError."""
         kept = self.kept(text)
         if kept is not None:
             return kept
+        now_mono = time.monotonic()
         found = self._load([text])[text]
         with self._lock:
-            if len(self._entries) < MOST_TEXTS:
-                self._entries[text] = _Entry(found, time.monotonic())
+            entry = self._entries.get(text)
+            if entry is not None and entry.devices == found:
+                entry.read_mono = now_mono
+                return entry.devices  # the same object: scrapes are compared by it
+            if entry is not None or len(self._entries) < MOST_TEXTS:
+                self._entries[text] = _Entry(found, now_mono, now_mono)
         return found
 
     def refresh(self) -> None:
@@ -68,6 +79,7 @@ class KnownDevices:
         texts = self._in_use()
         if not texts:
             return
+        now_mono = time.monotonic()
         version = inventory_feed.version(self._services.engine)
         if version == self._version:
             texts = [text for text in texts if not self._entries[text].is_confirmed]
@@ -75,6 +87,7 @@ class KnownDevices:
             for text, found in self._load(page).items():
                 self._confirm(text, found)
         self._version = version
+        self._confirmed_mono = now_mono
 
     def _in_use(self) -> list[str]:
         oldest_mono = time.monotonic() - UNUSED_S

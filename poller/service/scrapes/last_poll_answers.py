@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,16 +12,12 @@ from poller.domain.scrapes import poll_freshness, scrape_answer
 from poller.domain.scrapes.poll_freshness import Judgement, Source
 from poller.domain.scrapes.scrape_answer import ScrapeAnswer
 from poller.presentation.exposition import scrape_metrics
-from poller.service.scrapes.last_polls import HASTY_PASS_S, LastPoll, LastPolls
+from poller.service.scrapes.last_poll_loader import Render
+from poller.service.scrapes.last_polls import HASTY_PASS_S, LastPolls
 from poller.service.scrapes.scrape_sender import ScrapeSender
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
-
-#: Texts of one poll that are kept: scrapes may ask for any part of its modules, in any order.
-MOST_TEXTS = 16
-#: Writes the text of a poll, all but its age.
-Render = Callable[[LastPoll], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +51,7 @@ class LastPollAnswers:
         judgement = poll_freshness.judge(poll.status, read_ms, interval_ms, now_ms)
         if read_ms is None or judgement.source is not Source.LAST_POLL:
             return None
-        body = poll.rendered.get(wanted.key)
-        if body is None:
-            if len(poll.rendered) >= MOST_TEXTS:
-                poll.rendered.clear()
-            body = poll.rendered[wanted.key] = wanted.render(poll)
+        body = poll.text(wanted.key, wanted.render)
         age_s = max(0, now_ms - read_ms) / 1000
         return body + scrape_metrics.age(age_s).encode()
 

@@ -1,7 +1,8 @@
 """The last polls of targets that are scraped, read in batches by one thread of a web process.
 
 One pass a second reads the statuses of all these targets from Redis in one round trip, and from
-SQL only the readings of those that were polled since. A scrape then takes neither.
+SQL only the readings of those that were polled since. A scrape then takes neither. Without scrapes
+there are no passes.
 """
 
 from __future__ import annotations
@@ -9,17 +10,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from poller import errors
-from poller.db.record import runs_of_plans, stored_readings
-from poller.db.record.stored_readings import Stored
 from poller.domain.batched import batched
-from poller.domain.record import target_status
-from poller.domain.record.target_status import Status
 from poller.observability import logs
-from poller.service.scrapes.known_devices import UNUSED_S, KnownDevices
+from poller.service.scrapes import last_poll_loader
+from poller.service.scrapes.known_devices import CONFIRMED_S, UNUSED_S, KnownDevices
+from poller.service.scrapes.last_poll_loader import LastPoll
 from poller.state.board.unwell_targets import UnwellTargets
 
 if TYPE_CHECKING:
@@ -32,22 +30,9 @@ PASS_S = 1.0
 HASTY_PASS_S = 0.1
 #: A pass that no store answers is repeated after this long.
 AWAY_S = 5.0
+#: The server's clock is read again after this long.
+CLOCK_S = 10.0
 _PAGE = 500
-
-
-@dataclass(slots=True)
-class LastPoll:
-    """The last poll of a target. `rendered` keeps its texts, by what a scrape shows of it."""
-
-    status_text: str
-    status: Status
-    stored: Stored | None
-    collect_ms: int = 0  # how long the poll took; 0 is unknown
-    rendered: dict[object, bytes] = field(default_factory=dict)
-
-    @property
-    def read_ms(self) -> int | None:
-        return self.stored.at_ms if self.stored else None
 
 
 class LastPolls:
@@ -61,15 +46,22 @@ class LastPolls:
         self._polls: dict[int, LastPoll] = {}
         self._asked_mono: dict[int, float] = {}
         self._awaited: dict[int, float] = {}  # until when a scrape waits for a poll
+        self._is_asked = False  # since the last pass
+        self._is_paused = False
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._clock_offset_ms = 0.0  # of the server's clock to the monotonic one
+        self._clock_mono = float("-inf")  # when it was read
 
     def kept(self, target_id: int) -> LastPoll | None:
-        """Return the last poll as far as it is known here; None before its first read."""
-        self._asked_mono[target_id] = time.monotonic()
-        return self._polls.get(target_id)
+        """Return the last poll as it was known here a moment ago; None if it has to be read."""
+        now_mono = time.monotonic()
+        self._asked_mono[target_id] = now_mono
+        self._ask()
+        poll = self._polls.get(target_id)
+        is_confirmed = poll is not None and now_mono < poll.confirmed_mono + CONFIRMED_S
+        return poll if is_confirmed else None
 
     def now_ms(self) -> int:
         """The server's clock, which the instants of polls are from."""
@@ -91,7 +83,10 @@ class LastPolls:
         self._wake.set()
 
     def start(self) -> None:
-        """Start the thread that reads; it also keeps the devices in step with the inventory."""
+        """Start the thread that reads, or end its pause. It also keeps the devices in step with
+        the inventory.
+        """
+        self._ask()
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
@@ -103,12 +98,7 @@ class LastPolls:
     def _run(self) -> None:
         passed_mono = 0.0
         while not self._stopping.is_set():
-            left_s = passed_mono + PASS_S - time.monotonic()
-            if self._awaited:
-                self._stopping.wait(HASTY_PASS_S)
-            elif left_s > 0:
-                self._wake.wait(left_s)
-            self._wake.clear()
+            self._wait(passed_mono + PASS_S - time.monotonic())
             try:
                 if time.monotonic() >= passed_mono + PASS_S:
                     passed_mono = time.monotonic()
@@ -123,7 +113,26 @@ class LastPolls:
                 log.exception("scrape_reader_broke")
                 self._stopping.wait(AWAY_S)
 
+    def _ask(self) -> None:
+        self._is_asked = True
+        if self._is_paused:
+            self._wake.set()
+
+    def _wait(self, left_s: float) -> None:
+        """Wait for the next pass: `left_s` seconds, and then until somebody asks."""
+        if self._awaited:
+            self._stopping.wait(HASTY_PASS_S)
+        elif left_s > 0:
+            self._wake.wait(left_s)
+        else:
+            self._is_paused = True  # before the look at `_is_asked`: one who asks sees the one
+            if not self._is_asked and not self._stopping.is_set():  # or is seen by the other
+                self._wake.wait()
+            self._is_paused = False
+        self._wake.clear()
+
     def _pass(self) -> None:
+        self._is_asked = False
         self._devices.refresh()
         with self._lock:
             self._update(self._in_use())
@@ -148,38 +157,31 @@ class LastPolls:
     def _update(self, target_ids: Collection[int]) -> None:
         if not target_ids:
             return
-        now_ms = self._services.board.now_ms()
-        self._clock_offset_ms = now_ms - time.monotonic() * 1000
+        self._read_clock()
+        now_mono = time.monotonic()
         texts = self._statuses.statuses(list(target_ids))
-        changed = {
-            target_id: text
-            for target_id in target_ids
-            if (text := texts.get(target_id, "")) != self._known_text(target_id)
-        }
+        changed: dict[int, str] = {}
+        for target_id in target_ids:
+            kept = self._polls.get(target_id)
+            text = texts.get(target_id, "")
+            if kept is not None and kept.status_text == text:
+                kept.confirmed_mono = now_mono
+            else:
+                changed[target_id] = text
         for page in batched(changed, _PAGE):
-            self._load({target_id: changed[target_id] for target_id in page})
+            self._load({target_id: changed[target_id] for target_id in page}, now_mono)
 
-    def _known_text(self, target_id: int) -> str | None:
-        """The status that the kept poll belongs to; None if its readings are not here yet."""
-        kept = self._polls.get(target_id)
-        return kept.status_text if kept is not None else None
+    def _read_clock(self) -> None:
+        if time.monotonic() >= self._clock_mono + CLOCK_S:
+            now_ms = self._services.board.now_ms()
+            self._clock_mono = time.monotonic()
+            self._clock_offset_ms = now_ms - self._clock_mono * 1000
 
-    def _load(self, texts: dict[int, str]) -> None:
-        statuses = {target_id: target_status.unpack(text) for target_id, text in texts.items()}
-        engine = self._services.engine
-        stored = stored_readings.latest(engine, texts)
-        plans = {key: status.run_ms for key, status in statuses.items() if status.run_ms}
-        runs = runs_of_plans.find(engine, plans) if plans else {}
-        for target_id, status in statuses.items():
-            run = runs.get(target_id)
-            collect_ms = run.collect_ms if run else 0
-            poll = LastPoll(texts[target_id], status, stored.get(target_id), collect_ms)
-            if _is_on_its_way(poll):
-                poll.status_text = ""  # look again at the next pass
+    def _load(self, texts: dict[int, str], now_mono: float) -> None:
+        loaded = last_poll_loader.load(self._services.engine, texts, self._polls)
+        for target_id, poll in loaded.items():
+            poll.confirmed_mono = now_mono
+            before = self._polls.get(target_id)
             self._polls[target_id] = poll
-
-
-def _is_on_its_way(poll: LastPoll) -> bool:
-    """Whether the readings of a good poll are still being written."""
-    is_good = poll.status.ok_ms and poll.status.ok_ms == poll.status.finished_ms
-    return bool(is_good) and (poll.read_ms is None or poll.read_ms < poll.status.run_ms)
+            if before is not None:
+                poll.write_texts_of(before)

@@ -22,7 +22,7 @@ from poller.presentation.exposition import scrape_metrics
 from poller.presentation.exposition.shape_text import ShapeText
 from poller.service.scrapes import scrape_logins, scrape_places
 from poller.service.scrapes.last_poll_answers import Wanted
-from poller.service.scrapes.last_polls import LastPoll
+from poller.service.scrapes.last_poll_loader import LastPoll
 from poller.service.scrapes.scrape_parts import ScrapeParts
 from poller.service.scrapes.scrape_places import Place
 from poller.service.scrapes.scrape_sender import NoAnswer

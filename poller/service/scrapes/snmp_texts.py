@@ -13,7 +13,7 @@ from poller.domain.scrapes.scrape_poll import ScrapePoll, ScrapeResult
 from poller.presentation.exposition import scrape_metrics
 from poller.presentation.exposition.scrape_metrics import ScrapeCost
 from poller.presentation.exposition.shape_text import ShapeText, ShapeTexts
-from poller.service.scrapes.last_polls import LastPoll
+from poller.service.scrapes.last_poll_loader import LastPoll
 from poller.service.scrapes.module_cover import Cover
 
 

@@ -51,6 +51,10 @@ class RecentScrapes:
         self._date = (0, b"")
         self.extra_headers = b""  # of every response
 
+    def is_repeated(self, head: bytes, peer: str) -> bool:
+        """Whether these bytes are a head that was answered before."""
+        return (head, peer) in self._repeated
+
     def response(self, head: bytes, peer: str) -> bytes | None:
         """Return the whole response to a repeated head; None if it takes the usual way."""
         key = (head, peer)
@@ -58,9 +62,9 @@ class RecentScrapes:
         if repeated is None:
             return None
         known = repeated.known
-        is_same = self._devices.kept(known.text) is known.devices
-        if not is_same or not repeated.may_scrape():
-            if not is_same:
+        devices = self._devices.kept(known.text)
+        if devices is not known.devices or not repeated.may_scrape():
+            if devices is not None and devices is not known.devices:
                 del self._repeated[key]
             return None
         body = self._answers.quick(known.wanted)
