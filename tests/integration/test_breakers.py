@@ -16,6 +16,7 @@ from poller.cli import main
 from poller.db import migrate
 from poller.db.inventory import targets
 from poller.db.record import dead_letter_rows
+from poller.db.scrapes import scraped_devices
 from poller.domain.failures.dead_letter import Letter, Reason
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import TargetSpec
@@ -307,6 +308,22 @@ def test_a_dropped_letter_disables_its_target(world: World, cli: Cli) -> None:
     assert [item["device"] for item in cli("deadletter", "list", "--json").json["items"]] == ["d2"]
     assert [target.enabled for target in targets.listing(world.services.engine)] == [False, True]
     assert [event.data["did"] for event in world.events(Kind.DEAD_LETTER_CLEARED)] == ["dropped"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "kind"), [("requeue", Kind.DEAD_LETTER_REQUEUED), ("drop", Kind.DEAD_LETTER_CLEARED)]
+)
+def test_an_event_of_a_letter_names_its_device_by_id(
+    world: World, cli: Cli, verb: str, kind: Kind
+) -> None:
+    """Tokens of one site and the history of a device find events by this id."""
+    [target] = world.add(1)
+    world.park([target])
+    confirmed = ["--yes"] if verb == "drop" else []
+    cli("deadletter", verb, "d1", *confirmed)
+    [device] = scraped_devices.find(world.services.engine, ["d1"])
+    [event] = world.events(kind)
+    assert (event.target_id, event.device_id) == (target, device.id)
 
 
 def test_a_thousand_letters_are_dropped_only_by_their_number(world: World, cli: Cli) -> None:

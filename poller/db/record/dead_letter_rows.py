@@ -38,6 +38,7 @@ class Named:
     target: str
     collector: str
     site: str
+    device_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +256,7 @@ def _named(row: Any) -> Named:
         target=row.target,
         collector=row.collector,
         site=row.site,
+        device_id=row.device_id,
     )
 
 
@@ -287,5 +289,6 @@ _NAMED = sa.select(
     targets.c.name.label("target"),
     targets.c.collector,
     sa.func.coalesce(sites.c.name, "").label("site"),
+    targets.c.device_id,
     *dead_letters.c,
 ).select_from(_JOINED)

@@ -224,5 +224,6 @@ def _event(kind: Kind, named: Named, now_ms: int, verb: str, who: str) -> Event:
         device=named.device,
         target=named.target,
         target_id=letter.target_id,
+        device_id=named.device_id,
         data={"who": who, "did": verb, "reason": reason, "attempts": letter.attempts},
     )
