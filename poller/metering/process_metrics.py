@@ -8,6 +8,8 @@ from poller.metering.instruments import CALL_EDGES_S, Counter, Gauge, Histogram,
 
 #: Upper edges for work that reads a whole fleet, in seconds.
 _WORK_EDGES_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+#: Upper edges for answers that may wait for a device, in seconds.
+_SCRAPE_EDGES_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
 
 # Stores.
 redis_seconds = Histogram("poller_redis_seconds", "Calls to Redis, by script.", "call")
@@ -36,6 +38,31 @@ loop_lag_seconds = Histogram(
     "poller_loop_lag_seconds", "Wait of a callback for the poll loop, once a second."
 )
 loop_stalls = Counter("poller_loop_stalls", "Times the poll loop stood still for a second.")
+
+# Scrapes of the web role in place of exporters. Names that begin with `snmp_` are those of
+# snmp_exporter, for the same things.
+scrapes = Counter("poller_scrapes", "Answers to /snmp and /probe, by path.", "path", "answer")
+scrape_seconds = Histogram(
+    "poller_scrape_seconds",
+    "Scrapes that were not answered from memory at once, by path.",
+    "path",
+    edges_s=_SCRAPE_EDGES_S,
+)
+scrape_config_valid = Gauge(
+    "poller_scrape_config_last_reload_successful", "Whether the last reload could read all files."
+)
+snmp_collection_seconds = Histogram(
+    "snmp_collection_duration_seconds",
+    "Duration of the polls of scrapes, by module.",
+    "module",
+    edges_s=_SCRAPE_EDGES_S,
+)
+snmp_request_errors = Counter("snmp_request_errors", "Scrapes of /snmp that were refused.")
+snmp_requests_in_flight = Gauge(
+    "snmp_request_in_flight", "Scrapes of /snmp that wait for their answer."
+)
+snmp_packets = Counter("snmp_packets", "SNMP packets that polls of scrapes sent, with retries.")
+snmp_packet_retries = Counter("snmp_packet_retries", "SNMP packets that polls of scrapes repeated.")
 
 # Schedulers.
 tick_seconds = Histogram("poller_tick_seconds", "Ticks of the leader.", edges_s=CALL_EDGES_S)
@@ -85,7 +112,20 @@ _FROM_ZERO_IN_BEAT: dict[Counter, tuple[tuple[str, ...], ...]] = {
     leases_reaped: (("started",), ("unstarted",)),
     leadership: (("taken",), ("lost",), ("handed_over",)),
 }
-_FROM_ZERO_BY_ROLE = {"worker": _FROM_ZERO, "beat": _FROM_ZERO_IN_BEAT}
+#: The answers to scrapes: from the last poll of a target, from a poll of the scrape's own; a device
+#: that gave nothing, a scrape that poller refused, and one that poller could not serve.
+ANSWERS = ("last_poll", "poll", "failed", "refused", "unavailable")
+_FROM_ZERO_IN_WEB: dict[Counter, tuple[tuple[str, ...], ...]] = {
+    scrapes: tuple((path, answer) for path in ("/snmp", "/probe") for answer in ANSWERS),
+    snmp_request_errors: ((),),
+    snmp_packets: ((),),
+    snmp_packet_retries: ((),),
+}
+_FROM_ZERO_BY_ROLE = {
+    "worker": _FROM_ZERO,
+    "beat": _FROM_ZERO_IN_BEAT,
+    "web": _FROM_ZERO_IN_WEB,
+}
 
 
 def begin(role: str) -> None:

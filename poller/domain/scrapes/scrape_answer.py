@@ -19,6 +19,7 @@ class ScrapeAnswer:
 
     status: int
     body: bytes
+    is_own_poll: bool = False  # of a poll that no target has
 
 
 def failure(status: int, text: str) -> ScrapeAnswer:

@@ -16,6 +16,8 @@ DEFAULT_TIMEOUT_S = 20.0
 LONGEST_TIMEOUT_S = 120.0
 #: The answer is sent this long before Prometheus gives up, or at a tenth of a shorter time.
 OFFSET_S = 0.5
+#: An answer may be this late before nobody waits for it.
+_LATE_S = 0.2
 _LONGEST_VALUE = 300
 _MOST_MODULES = 64
 
@@ -44,6 +46,11 @@ def parse_snmp(pairs: Pairs) -> SnmpQuery:
             "leave it out",
         )
     return SnmpQuery(_bounded(target[0], "target"), _modules(pairs), auth, context)
+
+
+def last_moment_s(within_s: float) -> float:
+    """Return when a scrape is given up whose answer should have come within this time."""
+    return within_s + min(_LATE_S, within_s / 20)
 
 
 def values_of(pairs: Pairs, name: str) -> list[str]:

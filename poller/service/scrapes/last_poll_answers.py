@@ -79,7 +79,7 @@ class LastPollAnswers:
                 if refusal is not None:
                     return refusal
             if time.monotonic() >= until_mono:
-                text = f"{_name(wanted)} was not polled within {within_s:.3g} s"
+                text = f"{_name(wanted)} was not polled within {within_s:.1f} s"
                 hint = "its explanation (why) says more"
                 return scrape_answer.failure(scrape_answer.FAILED, f"{text}; {hint}")
             await self._sleep(wanted.target.id)

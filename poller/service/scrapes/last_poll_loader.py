@@ -48,7 +48,7 @@ class LastPoll:
         """Write the texts that scrapes got of the poll before: many at once cost half as much as
         one between two scrapes. A text that nobody asked for is not written again.
         """
-        for key, render in before._asked.items():
+        for key, render in list(before._asked.items()):  # scrapes may add to it
             if self.is_on_its_way:
                 self._asked[key] = render
             else:

@@ -54,7 +54,7 @@ class ProbeScrapes:
             found = await self._parts.answers.wait(prepared.wanted, within_s)
             return self._failed(found.body) if found.status == scrape_answer.FAILED else found
         try:
-            result = await self._parts.sender.poll(prepared, within_s)
+            result, _ = await self._parts.sender.poll(prepared, within_s)
         except NoAnswer as error:
             return scrape_answer.failure(scrape_answer.UNAVAILABLE, str(error))
         return await self._parts.sender.in_thread(self._of_result, query, prepared, result)
@@ -133,7 +133,7 @@ class ProbeScrapes:
         duration_ms = result.duration_ms
         text = self._text(query, wanted.options, result.readings, is_good, duration_ms, now_ms)
         body = f"{text}{scrape_metrics.age(0.0)}"
-        return ScrapeAnswer(scrape_answer.OK, body.encode())
+        return ScrapeAnswer(scrape_answer.OK, body.encode(), is_own_poll=True)
 
     def _text(
         self,

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from poller import wakeups
 from poller.domain.record.overview import Worker
@@ -37,6 +37,13 @@ class NoAnswer(Exception):
     """Raised when no worker polled: the text says why."""
 
 
+class Polled(NamedTuple):
+    """The result of a poll. One caller of all who share the poll is the first."""
+
+    result: ScrapeResult
+    is_first: bool
+
+
 class ScrapeSender:
     """One per web process. `poll` is used on one event loop."""
 
@@ -54,7 +61,7 @@ class ScrapeSender:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, function, *arguments)
 
-    async def poll(self, wanted: ScrapePoll, within_s: float) -> ScrapeResult:
+    async def poll(self, wanted: ScrapePoll, within_s: float) -> Polled:
         """Return the result of a poll that ends in time. Raises NoAnswer, StoreError.
 
         A poll of another scrape that had less time is not the last word: it is sent again.
@@ -64,30 +71,34 @@ class ScrapeSender:
         name = wanted.name
         ended = asyncio.Event()
         self._waiting.setdefault(name, set()).add(ended)
+        has_sent = False
         try:
             while (left_s := until_mono - time.monotonic()) > 0:
-                result = await self.in_thread(self._look, wanted, name, left_s)
+                place, result = await self.in_thread(self._look, wanted, name, left_s)
+                has_sent = has_sent or place is Place.SEND
                 if result is not None:
-                    return result
+                    return Polled(result, has_sent)
                 await _wait(ended, min(LOOK_S, left_s))
                 ended.clear()
         finally:
             self._forget(name, ended)
-        raise NoAnswer(f"no worker answered within {within_s:.3g} s; `poller status` says why")
+        raise NoAnswer(f"no worker answered within {within_s:.1f} s; `poller status` says why")
 
     def close(self) -> None:
         """End the thread that listens for results."""
         self._stopping.set()
 
-    def _look(self, wanted: ScrapePoll, name: str, within_s: float) -> ScrapeResult | None:
-        """Return the result of the poll if it is known. Sends the poll unless it runs."""
+    def _look(
+        self, wanted: ScrapePoll, name: str, within_s: float
+    ) -> tuple[Place, ScrapeResult | None]:
+        """Return the place of the poll, with its result if it is known. Sends it unless it runs."""
         settings = self._services.settings
         caller = secrets.token_hex(8)
         time_ms = max(1, round(within_s * 1000))
         place, text = self._exchange.open(name, caller, time_ms, settings.scrape_polls)
         if place is Place.RESULT:
             result = ScrapeResult.from_text(text)
-            return None if result.was_cut_before(time_ms) else result
+            return place, None if result.was_cut_before(time_ms) else result
         if place is Place.FULL:
             raise NoAnswer(
                 f"{settings.scrape_polls} polls for scrapes run already (setting scrape_polls)"
@@ -98,7 +109,7 @@ class ScrapeSender:
             except BaseException:
                 self._exchange.withdraw(name)
                 raise
-        return None
+        return place, None
 
     def _send(self, wanted: ScrapePoll, name: str, now_ms: int, within_s: float) -> None:
         from poller.tasks import scrape  # Celery, which a process without scrapes does not need

@@ -15,8 +15,9 @@ from poller.domain.inventory import host_port
 from poller.domain.inventory.host_port import HostPort
 from poller.domain.scrapes import scrape_answer
 from poller.domain.scrapes.scrape_answer import ScrapeAnswer
-from poller.domain.scrapes.scrape_poll import ScrapePoll
+from poller.domain.scrapes.scrape_poll import ScrapePoll, ScrapeResult
 from poller.domain.scrapes.scrape_query import DEFAULT_AUTH, SnmpQuery
+from poller.metering import process_metrics
 from poller.service.scrapes import (
     module_cover,
     scrape_logins,
@@ -65,9 +66,11 @@ class SnmpScrapes:
         if isinstance(prepared, Known):
             return await self._parts.answers.wait(prepared.wanted, within_s)
         try:
-            result = await self._parts.sender.poll(prepared, within_s)
+            result, is_first = await self._parts.sender.poll(prepared, within_s)
         except NoAnswer as error:
             return scrape_answer.failure(scrape_answer.UNAVAILABLE, str(error))
+        if is_first:
+            _count(prepared, result)
         in_thread = self._parts.sender.in_thread
         return await in_thread(snmp_texts.of_result, query.target, prepared, result)
 
@@ -154,6 +157,14 @@ class SnmpScrapes:
 
     def _check_modules(self, query: SnmpQuery, config: tuple[str, ...]) -> None:
         module_cover.check_names(query.modules, config, self._services.settings.snmp_config)
+
+
+def _count(wanted: ScrapePoll, result: ScrapeResult) -> None:
+    """Count a poll, once for all scrapes that wait for it."""
+    for module in wanted.options.get("modules", ()) or ("",):
+        process_metrics.snmp_collection_seconds.observe(result.duration_ms / 1000, module)
+    process_metrics.snmp_packets.add(by=result.sent)
+    process_metrics.snmp_packet_retries.add(by=result.retried)
 
 
 def _host(target: str) -> tuple[HostPort | None, errors.InvalidInput | None]:

@@ -44,7 +44,7 @@ def of_result(target: str, wanted: ScrapePoll, result: ScrapeResult) -> ScrapeAn
     text += scrape_metrics.of_snmp(names, cost)
     text += scrape_metrics.partial(_failed(result))
     text += scrape_metrics.age(0.0)
-    return ScrapeAnswer(scrape_answer.OK, text.encode())
+    return ScrapeAnswer(scrape_answer.OK, text.encode(), is_own_poll=True)
 
 
 def _failed(result: ScrapeResult) -> list[tuple[str, str]]:

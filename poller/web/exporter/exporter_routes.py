@@ -4,6 +4,8 @@ beside them.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
@@ -19,12 +21,13 @@ from poller.domain.access.scopes import Scope
 from poller.domain.scrapes import probe_query, scrape_answer, scrape_query
 from poller.domain.scrapes.scrape_answer import ScrapeAnswer
 from poller.domain.scrapes.scrape_query import Pairs
+from poller.metering import process_metrics
 from poller.service.scrapes import module_config, scrape_parts
 from poller.service.scrapes.probe_scrape import ProbeScrapes
 from poller.service.scrapes.snmp_scrape import Known, SnmpScrapes
 from poller.web.access.actor_finder import ActorFinder
 from poller.web.api.contract.needs import Needs, PageNeeds
-from poller.web.exporter import recent_scrapes
+from poller.web.exporter import recent_scrapes, scrape_counts
 from poller.web.exporter.recent_scrapes import CONTENT_TYPE, HEAD, RecentScrapes
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
@@ -48,18 +51,27 @@ class Exporter:
     async def snmp(self, request: Request, actor: Actor) -> ScrapeAnswer:
         """Answer a scrape of `/snmp`. Raises ConfigError, StoreError."""
         query = scrape_query.parse_snmp(_pairs(request))
-        within_s = _timeout_s(request)
-        prepared = await self._snmp.prepare(actor, query)
-        answer = await self._snmp.answer(query, prepared, within_s)
-        self._remember(request, actor, prepared, answer)
-        return answer
+        return await self._answer(self._snmp, query, request, actor)
 
     async def probe(self, request: Request, actor: Actor) -> ScrapeAnswer:
         """Answer a scrape of `/probe`. Raises ConfigError, StoreError."""
         query = probe_query.parse_probe(_pairs(request))
+        return await self._answer(self._probes, query, request, actor)
+
+    async def _answer(
+        self, scrapes: Any, query: Any, request: Request, actor: Actor
+    ) -> ScrapeAnswer:
+        """Answer in time, whatever store or worker is silent."""
         within_s = _timeout_s(request)
-        prepared = await self._probes.prepare(actor, query)
-        answer = await self._probes.answer(query, prepared, within_s)
+        until_mono = time.monotonic() + within_s
+        try:
+            async with asyncio.timeout(scrape_query.last_moment_s(within_s)):
+                prepared = await scrapes.prepare(actor, query)
+                left_s = max(0.0, until_mono - time.monotonic())
+                answer: ScrapeAnswer = await scrapes.answer(query, prepared, left_s)
+        except TimeoutError:
+            text = f"no store of poller answered within {within_s:.1f} s; `poller status` says why"
+            return scrape_answer.failure(scrape_answer.UNAVAILABLE, text)
         self._remember(request, actor, prepared, answer)
         return answer
 
@@ -76,7 +88,8 @@ class Exporter:
             return
         is_plain = not any(name in request.headers for name in recent_scrapes.SPECIAL)
         if answer.status == scrape_answer.OK and request.client is not None and is_plain:
-            self.recent.remember(head, request.client.host, prepared, may_scrape)
+            peer, path = request.client.host, request.url.path
+            self.recent.remember(head, peer, path, prepared, may_scrape)
 
 
 def add(app: FastAPI, services: Services, exporter: Exporter) -> None:
@@ -115,24 +128,30 @@ def add(app: FastAPI, services: Services, exporter: Exporter) -> None:
 async def _answered(scrape: Any, request: Request) -> Response:
     """Answer with the texts and status codes of an exporter, whatever goes wrong."""
     actor = _SCRAPING.admitted(request)
-    try:
-        answer: ScrapeAnswer = await scrape(request, actor)
-    except errors.NotAllowed as error:
-        return _text(scrape_answer.FORBIDDEN, _with_hint(error))
-    except errors.CollectorMissing as error:
-        return _text(scrape_answer.UNAVAILABLE, _with_hint(error))
-    except errors.ConfigError as error:
-        return _text(scrape_answer.BAD_REQUEST, _with_hint(error))
-    except errors.StoreError:
-        return _text(scrape_answer.UNAVAILABLE, "a store of poller cannot be used now")
-    return Response(answer.body, answer.status, media_type=CONTENT_TYPE)
+    with scrape_counts.counted(request.url.path) as counted:
+        try:
+            answer: ScrapeAnswer = await scrape(request, actor)
+        except errors.NotAllowed as error:
+            answer = scrape_answer.failure(scrape_answer.FORBIDDEN, _with_hint(error))
+        except errors.CollectorMissing as error:
+            answer = scrape_answer.failure(scrape_answer.UNAVAILABLE, _with_hint(error))
+        except errors.ConfigError as error:
+            answer = scrape_answer.failure(scrape_answer.BAD_REQUEST, _with_hint(error))
+        except errors.StoreError:
+            text = "a store of poller cannot be used now"
+            answer = scrape_answer.failure(scrape_answer.UNAVAILABLE, text)
+        counted(answer)
+    kind = CONTENT_TYPE if answer.status == scrape_answer.OK else "text/plain"
+    return Response(answer.body, answer.status, media_type=kind)
 
 
 async def _from_files(read: Any, form: str) -> Response:
     try:
         found = await run_in_threadpool(read)
     except errors.ConfigError as error:
+        process_metrics.scrape_config_valid.set(0)
         return _text(scrape_answer.FAILED, f"failed to reload config: {error}")
+    process_metrics.scrape_config_valid.set(1)
     return PlainTextResponse(form % found)
 
 

@@ -16,6 +16,7 @@ from email.utils import formatdate
 from poller.service.scrapes.known_devices import KnownDevices
 from poller.service.scrapes.last_poll_answers import LastPollAnswers
 from poller.service.scrapes.snmp_scrape import Known
+from poller.web.exporter import scrape_counts
 
 #: Heads that are kept; the least recently used gives way.
 MOST_HEADS = 50_000
@@ -37,6 +38,7 @@ MayScrape = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class _Repeated:
+    path: str
     known: Known
     may_scrape: MayScrape
 
@@ -71,11 +73,14 @@ class RecentScrapes:
         if body is None or len(body) > MOST_BODY:
             return None
         self._repeated.move_to_end(key)
+        scrape_counts.count_repeated(repeated.path)
         return b"".join((self._head(len(body)), body))
 
-    def remember(self, head: bytes, peer: str, known: Known, may_scrape: MayScrape) -> None:
+    def remember(
+        self, head: bytes, peer: str, path: str, known: Known, may_scrape: MayScrape
+    ) -> None:
         """Keep a head that passed every check and whose answer is a last poll."""
-        self._repeated[head, peer] = _Repeated(known, may_scrape)
+        self._repeated[head, peer] = _Repeated(path, known, may_scrape)
         if len(self._repeated) > MOST_HEADS:
             self._repeated.popitem(last=False)
 

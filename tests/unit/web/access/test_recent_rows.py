@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
 from poller import errors
 from poller.web.access import recent_rows
-from poller.web.access.recent_rows import FRESH_S, STALE_S, RecentRows
+from poller.web.access.recent_rows import FRESH_S, RENEW_S, STALE_S, RecentRows
 
 
 class Table:
@@ -17,15 +18,19 @@ class Table:
     def __init__(self) -> None:
         self.row: str | None = "row"
         self.is_away = False
+        self.answers = threading.Event()
+        self.answers.set()
         self.reads = 0
         self.now_mono = 1_000.0
         self.rows = RecentRows(self.load, lambda: self.now_mono)
 
     def load(self, _key: str) -> str | None:
         self.reads += 1
+        row = self.row
+        self.answers.wait(10)
         if self.is_away:
             raise errors.StoreUnavailable("the database is away")
-        return self.row
+        return row
 
     def get(self, key: str = "a") -> str | None:
         return asyncio.run(self.rows.get(key))
@@ -69,3 +74,56 @@ def test_the_number_of_rows_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("a", "b", "c", "b", "a"):
         table.get(key)
     assert table.reads == 4
+
+
+def test_a_silent_database_holds_one_thread_and_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All requests share one read; a known row is used, an unknown one is refused."""
+    monkeypatch.setattr(recent_rows, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(recent_rows, "PATIENCE_WITH_ROW_S", 0.05)
+    table = Table()
+    table.get()
+    table.now_mono += FRESH_S
+
+    async def ask() -> None:
+        table.answers.clear()
+        assert await asyncio.gather(*[table.rows.get("a") for _ in range(20)]) == ["row"] * 20
+        assert table.reads == 2
+        with pytest.raises(errors.StoreUnavailable, match="does not answer"):
+            await table.rows.get("another key")
+        table.answers.set()
+
+    asyncio.run(ask())
+
+
+def test_a_row_in_use_is_read_again_beside_its_requests() -> None:
+    """A quick look never waits and finds the row of the last seconds."""
+    table = Table()
+
+    async def ask() -> None:
+        assert table.rows.kept("a") is None
+        await table.rows.get("a")
+        table.row = "new row"
+        table.now_mono += RENEW_S
+        assert table.rows.kept("a") == "row"
+        await table.rows._reads["a"]
+        assert (table.rows.kept("a"), table.reads) == ("new row", 2)
+
+    asyncio.run(ask())
+
+
+def test_a_read_from_before_a_change_is_not_kept() -> None:
+    """A log-out ends a session although a read of it is under way."""
+    table = Table()
+
+    async def ask() -> None:
+        table.answers.clear()
+        early = asyncio.ensure_future(table.rows.get("a"))
+        await asyncio.sleep(0.05)
+        table.row = None
+        table.rows.clear()
+        table.answers.set()
+        assert await table.rows.get("a") is None
+        await early
+        assert table.rows.kept("a") is None
+
+    asyncio.run(ask())
