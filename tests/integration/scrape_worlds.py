@@ -30,7 +30,6 @@ from poller.workers.batch.worker_poller import Poller
 from tests.integration.api_clients import AsActor
 
 ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
-QUEUE = "poll.snmp"
 #: The number of packets that an snmpd received.
 IN_PACKETS = "1.3.6.1.2.1.11.1.0"
 
@@ -78,12 +77,14 @@ class ScrapeWorld:
         credential_rows.add(self.services.engine, name, credential.kind, envelope)
 
     def add_device(self, name: str, port: int, credential: str, **more: Any) -> int:
-        """Add a device at 127.0.0.1 with one SNMP target, and place it on the board."""
+        """Add a device at 127.0.0.1 with one target, of SNMP unless told otherwise, and place it on
+        the board.
+        """
         options = {"port": port, **more.pop("options", {})}
-        target = TargetDraft(
-            "snmp", "snmp", options, interval_ms=more.pop("interval_ms", 60_000), timeout_ms=5_000
-        )
-        draft = DeviceDraft(name, "127.0.0.1", credential=credential, **more)
+        name_of = more.pop("collector", "snmp")
+        every_ms = more.pop("interval_ms", 60_000)
+        target = TargetDraft(name_of, name_of, options, interval_ms=every_ms, timeout_ms=5_000)
+        draft = DeviceDraft(name, more.pop("address", "127.0.0.1"), credential=credential, **more)
         devices.add(self.services.engine, draft, [target])
         with inventory_feed.all_specs(self.services.engine) as fleet:
             specs = list(fleet.specs)
@@ -95,7 +96,8 @@ class ScrapeWorld:
         self._claims += 1
         token = f"t{self._claims}"
         self.services.board.demand([target_id])
-        self.services.board.claim("", token, self._published, {QUEUE: 100}, ROOM)
+        room = dict.fromkeys(self.services.board.queues(), 100)
+        self.services.board.claim("", token, self._published, room, ROOM)
         self._published = token
         self.poller.poll(token, [target_id])
 

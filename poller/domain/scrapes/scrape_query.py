@@ -18,6 +18,8 @@ LONGEST_TIMEOUT_S = 120.0
 OFFSET_S = 0.5
 #: An answer may be this late before nobody waits for it.
 _LATE_S = 0.2
+#: A scrape that gives less time than stores take is still told what it waited for.
+_LEAST_S = 0.5
 _LONGEST_VALUE = 300
 _MOST_MODULES = 64
 
@@ -50,7 +52,7 @@ def parse_snmp(pairs: Pairs) -> SnmpQuery:
 
 def last_moment_s(within_s: float) -> float:
     """Return when a scrape is given up whose answer should have come within this time."""
-    return within_s + min(_LATE_S, within_s / 20)
+    return max(_LEAST_S, within_s + min(_LATE_S, within_s / 20))
 
 
 def values_of(pairs: Pairs, name: str) -> list[str]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
-from poller.collectors.api import Documented
+from poller.collectors.api import Documented, needs_credential
 from poller.db.scrapes.scraped_devices import ScrapedDevice, ScrapedTarget
 from poller.domain.access.actor import Actor
 from poller.domain.failures.outcome import Result
@@ -112,8 +112,19 @@ class ProbeScrapes:
             options["host"] = query.host.host
         if query.collector == "http" and login.credential_id is not None:
             options["auth"] = "basic" if login.kind == "login" else "bearer"
+        if login.credential_id is None:
+            self._check_login(query, options)
         requires = dict(device.requires) if device is not None else {}
         return ScrapePoll(query.collector, address, options, login.credential_id, False, requires)
+
+    def _check_login(self, query: ProbeQuery, raw: Mapping[str, Any]) -> None:
+        """Raise InvalidInput for a probe that needs a login and has none."""
+        registry = self._services.registry
+        collector = registry.get(query.collector)
+        if needs_credential(collector, registry.options(query.collector, raw)):
+            raise errors.InvalidInput(
+                f"module {query.module} needs a credential", hint="name one: auth=NAME"
+            )
 
     def _of_last_poll(self, query: ProbeQuery, target: ScrapedTarget, poll: LastPoll) -> bytes:
         readings = poll.stored.readings if poll.stored else None
@@ -132,7 +143,9 @@ class ProbeScrapes:
         now_ms = time.time_ns() // 1_000_000
         duration_ms = result.duration_ms
         text = self._text(query, wanted.options, result.readings, is_good, duration_ms, now_ms)
-        body = f"{text}{scrape_metrics.age(0.0)}"
+        reason = f"error probing {query.target}: {result.code}: {result.message}"
+        comment = _comment(reason) if not is_good else ""
+        body = f"{text}{scrape_metrics.age(0.0)}{comment}"
         return ScrapeAnswer(scrape_answer.OK, body.encode(), is_own_poll=True)
 
     def _text(
@@ -165,8 +178,12 @@ class ProbeScrapes:
         """A known device that does not answer: no success, and the reason as a comment."""
         made = blackbox_metrics.readings(None, False, 0.0, 0)
         text = scrape_metrics.text(made, blackbox_metrics.HELP)
-        comment = "# " + reason.decode().replace("\n", " ").strip() + "\n"
-        return ScrapeAnswer(scrape_answer.OK, (text + comment).encode())
+        return ScrapeAnswer(scrape_answer.OK, (text + _comment(reason.decode())).encode())
+
+
+def _comment(reason: str) -> str:
+    """Why a probe was no success, for people: Prometheus skips comments."""
+    return f"# {' '.join(reason.split())}\n"
 
 
 def _is_covered(target: ScrapedTarget, query: ProbeQuery) -> bool:

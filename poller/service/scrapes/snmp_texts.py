@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from poller import errors
 from poller.collectors.snmp.modules import device_table, module_catalog
+from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import State
 from poller.domain.scrapes import failed_parts, scrape_answer
 from poller.domain.scrapes.scrape_answer import ScrapeAnswer
@@ -33,10 +34,14 @@ def of_last_poll(shape_texts: ShapeTexts, cover: Cover, poll: LastPoll) -> bytes
 
 
 def of_result(target: str, wanted: ScrapePoll, result: ScrapeResult) -> ScrapeAnswer:
-    """Return the answer of a poll of the scrape's own; 500 if nothing was read."""
+    """Return the answer of a poll of the scrape's own; 500 if the device gave nothing, 503 if it
+    was not asked.
+    """
     if result.readings is None:
+        is_ours = result.result is Result.REFUSED
+        status = scrape_answer.UNAVAILABLE if is_ours else scrape_answer.FAILED
         text = f"error polling {target}: {result.code}: {result.message}"
-        return scrape_answer.failure(scrape_answer.FAILED, text)
+        return scrape_answer.failure(status, text)
     names: Sequence[str] = wanted.options.get("modules", ())
     text = ShapeText(result.readings.series, _help_texts(wanted)).text(result.readings.values)
     duration_s = result.duration_ms / 1000

@@ -53,24 +53,35 @@ class ScrapeRunner:
         self._keep_ms = round(services.settings.scrape_keep_s * 1000)
         self._writers = ThreadPoolExecutor(_WRITERS, "scrape-results")
         self._lock = threading.Lock()
-        self._running = 0
+        self._running: set[str] = set()  # names of polls
 
     def run(self, wanted: ScrapePoll, name: str, left_s: float) -> None:
-        """Start the poll, or store why it cannot be started. Raises StoreError."""
+        """Start the poll, or store why it cannot be started. Raises StoreError.
+
+        A poll that runs here is not started again: a Redis that lost its memory sends it twice.
+        """
         with self._lock:
-            is_full = self._running >= self._most
-            self._running += not is_full
+            if name in self._running:
+                return
+            is_full = len(self._running) >= self._most
+            if not is_full:
+                self._running.add(name)
         if is_full:
             self._finish(name, _refused(error_codes.HOST_BUSY, "the worker is busy with scrapes"))
             return
         try:
             prepared = self._prepared(wanted)
+        except errors.StoreError as error:
+            self._end(name)
+            log.warning("scrape_not_started", error=str(error))
+            self._finish(name, _refused(error_codes.HOST_BUSY, "the worker cannot use a store"))
+            return
         except errors.PollerError as error:
-            self._end()
+            self._end(name)
             self._finish(name, _refused(error_codes.OPTIONS_INVALID, str(error)))
             return
         except BaseException:
-            self._end()
+            self._end(name)
             raise
         self._parts.poll_loop.submit(self._poll(prepared, wanted, name, left_s))
 
@@ -117,12 +128,12 @@ class ScrapeRunner:
             log.exception("scrape_broke", collector=wanted.collector)
             result = _refused(error_codes.COLLECTOR_CRASHED, type(error).__name__)
         finally:
-            self._end()
+            self._end(name)
         await loop.run_in_executor(self._writers, self._finish_quietly, name, result)
 
-    def _end(self) -> None:
+    def _end(self, name: str) -> None:
         with self._lock:
-            self._running -= 1
+            self._running.discard(name)
 
     def _finish_quietly(self, name: str, result: ScrapeResult) -> None:
         try:
