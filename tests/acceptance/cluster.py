@@ -219,6 +219,13 @@ class Cluster:
         self._others.append(running)
         return running
 
+    def start_web(self, port: int) -> Program:
+        """Start `poller web` at a port of loopback."""
+        env = self.environment(self.valkey.port, {"POLLER_WEB_PORT": str(port)})
+        running = Program([*POLLER, "web"], env, self.directory, self._next_name("web"))
+        self._others.append(running)
+        return running
+
     def start_up(
         self, workers: int = 1, memory_bytes: int = resource.RLIM_INFINITY, **env: str
     ) -> Program:

@@ -25,7 +25,7 @@ from poller.web.api import metrics, snapshot
 from poller.web.api.job_metrics import JobReading
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
-ROW = re.compile(r"^\| `(poller_\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `((?:poller|snmp)_\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
 
 
 def exposed(text: str) -> dict[str, tuple[str, set[str]]]:
