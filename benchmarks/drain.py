@@ -23,7 +23,7 @@ from poller import bootstrap
 from poller.domain.metrics import histogram
 from poller.domain.record.overview import State, Worker
 from poller.domain.record.target_status import Status
-from poller.domain.scheduling import slots
+from poller.domain.scheduling import affinity, slots
 from poller.state.board import moves
 from poller.state.cluster import worker_registry
 from poller.state.keys import ROUTINE_MARK, SLICE_MS
@@ -35,6 +35,7 @@ SLOTS = 16
 
 class Drain:
     def __init__(self, services: bootstrap.Services, interval_ms: int) -> None:
+        self.batches: Counter[int] = Counter()  # by second
         self.late: defaultdict[int, Counter[int]] = defaultdict(
             Counter
         )  # second -> lateness in ms -> targets
@@ -63,8 +64,10 @@ class Drain:
         if time.monotonic() < self._announce_at:
             return
         self._announce_at = time.monotonic() + worker_registry.HEARTBEAT_S
-        self._queues = self._board.queues()
-        me = Worker(f"drain:{os.getpid()}", 0, 0, 0, 0, 0, queues=self._queues, slots=SLOTS)
+        shared = self._board.queues()
+        name = f"drain:{os.getpid()}"
+        self._queues = sorted(affinity.subscribed_queues(shared, name))
+        me = Worker(name, 0, 0, 0, 0, 0, queues=shared, own_queues=True, slots=SLOTS)
         worker_registry.announce(self._redis, self._keys, me)
 
     def _pop(self) -> str | None:
@@ -95,6 +98,7 @@ class Drain:
                 rows = steady if before.startswith("o[") else others
                 rows += (target_id, slots.next_slot_ms(target_id, self._interval_ms, now_ms), text)
         self.late[now_ms // 1000].update(late)
+        self.batches[now_ms // 1000] += 1
         queue = next((spec.split("|", 3)[3] for spec in specs if spec), "")
         head = (
             "",
@@ -141,7 +145,9 @@ def main(result: str, interval_ms: str) -> None:
     drain = Drain(bootstrap.services(), int(interval_ms))
     signal.signal(signal.SIGTERM, drain.stop)
     drain.run()
-    Path(result).write_text(json.dumps({"late": drain.late, "refused": drain.refused}))
+    Path(result).write_text(
+        json.dumps({"late": drain.late, "refused": drain.refused, "batches": drain.batches})
+    )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ class Drained:
     """The results of the drains: per second of the board's clock, lateness in ms -> targets."""
 
     late: Mapping[int, Counter[int]]
+    batches: Counter[int]  # per second
     refused: int  # starts and finishes that were not `ok`
 
     def between(self, begin: int, end: int) -> Counter[int]:
@@ -23,6 +24,10 @@ class Drained:
         return sum(
             (counts for second, counts in self.late.items() if begin <= second < end), Counter()
         )
+
+    def batches_between(self, begin: int, end: int) -> int:
+        """Return the number of batches in the seconds from `begin` up to `end`."""
+        return sum(number for second, number in self.batches.items() if begin <= second < end)
 
     @property
     def peak(self) -> int:
@@ -52,12 +57,15 @@ class Drains:
 
 def _merged(results: list[Path]) -> Drained:
     late: dict[int, Counter[int]] = {}
+    batches: Counter[int] = Counter()
     refused = 0
     for path in results:
         result = json.loads(path.read_text())
         refused += sum(result["refused"].values())
+        for second, number in result["batches"].items():
+            batches[int(second)] += number
         for second, counts in result["late"].items():
             late.setdefault(int(second), Counter()).update(
                 {int(ms): number for ms, number in counts.items()}
             )
-    return Drained(late, refused)
+    return Drained(late, batches, refused)

@@ -161,6 +161,12 @@ def _costs(size: Size, window: Window, drained: Drained) -> list[Figure]:
     return [
         *figures,
         Figure(
+            "batch_targets",
+            "targets in a batch",
+            dispatched / max(1, drained.batches_between(window.begin, window.end)),
+            "targets",
+        ),
+        Figure(
             "others_core",
             "CPU of all other processes",
             100 * window.others_s / seconds,

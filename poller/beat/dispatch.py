@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from poller.beat.session_affinity import SessionAffinity
+from poller.beat.routing.batch_router import BatchRouter
 from poller.metering import process_metrics
 from poller.observability import tracing
 from poller.observability.tracing import Dispatch
@@ -32,11 +32,11 @@ class Dispatcher:
         self,
         board: Board,
         settings: Settings,
-        affinity: SessionAffinity,
+        router: BatchRouter,
         progress: Callable[[], None] = lambda: None,
     ) -> None:
         self._board = board
-        self._affinity = affinity
+        self._router = router
         self._progress = progress
         self._published = ""  # token of the last claim that reached the broker
         lease_s = settings.queue_wait_s + settings.lease_margin_s
@@ -49,7 +49,7 @@ class Dispatcher:
     def forget(self) -> None:
         """Start a new term: the board may hold the unpublished claim of another leader."""
         self._published = ""
-        self._affinity.forget()
+        self._router.forget()
 
     def set_batch_sizes(self, sizes: Mapping[str, int]) -> None:
         """Set the targets per batch of these queues; all others have the usual size."""
@@ -64,7 +64,7 @@ class Dispatcher:
         """
         # The ledger reads the instant of the claim from the token.
         token = f"{epoch}.{now_ms:x}.{secrets.token_hex(5)}"
-        remaining = self._affinity.remaining(capacities)
+        remaining = self._router.remaining(capacities)
         trace = tracing.begin_dispatch()
         claim = self._board.claim(leader, token, self._published, remaining, self._limits, now_ms)
         self._progress()
@@ -81,10 +81,10 @@ class Dispatcher:
                 size = self._limits.size_of(part.queue)
                 priority = URGENT_PRIORITY if part.urgent else ROUTINE_PRIORITY
                 urgency = "urgent" if part.urgent else "routine"
-                for queue, batch in self._affinity.batches(part.queue, part.ids, size):
-                    ids = [int(target_id) for target_id in batch]
-                    headers = _headers(trace, queue, urgency, len(ids))
-                    _send(claim.token, queue, priority, ids, producer, headers)
+                ids = list(map(int, part.ids))
+                for queue, batch in self._router.batches(part.queue, ids, size):
+                    headers = _headers(trace, queue, urgency, len(batch))
+                    _send(claim.token, queue, priority, list(batch), producer, headers)
                     process_metrics.published_batches.add(urgency)
                     self._progress()  # the first message to a queue declares it
         if trace is not None:

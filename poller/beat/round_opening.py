@@ -11,7 +11,7 @@ import time
 from poller.beat import reap, sql_thread
 from poller.beat.clock_steps import STEP_MS
 from poller.beat.leadership import Leader
-from poller.beat.session_affinity import SessionAffinity
+from poller.beat.routing.batch_router import BatchRouter
 from poller.beat.sql_thread import SqlThread
 from poller.beat.worker_watch import WorkerWatch
 from poller.bootstrap import Services
@@ -35,13 +35,13 @@ class RoundOpening:
         services: Services,
         schedule_key: str,
         leader: Leader,
-        affinity: SessionAffinity,
+        router: BatchRouter,
         sql: SqlThread,
         events: EventLog,
     ) -> None:
         self._services = services
         self._leader = leader
-        self._affinity = affinity
+        self._router = router
         self._sql = sql
         self._events = events
         self._surveyor = Surveyor(services.board, schedule_key)
@@ -67,10 +67,10 @@ class RoundOpening:
             housekeeping = Housekeeping(scripts, self._leader.token, believed_ms, STEP_MS)
             beat = self._beat(believed_ms)
 
-        survey = self._surveyor.survey(self._affinity.queues_to_survey(), housekeeping, beat)
+        survey = self._surveyor.survey(housekeeping, beat)
         self._entries = survey.entries
         self._leader.made_progress()
-        self._affinity.use_survey(survey.depths)
+        self._router.use_survey(survey.own_depths)
         return survey
 
     def _beat(self, now_ms: int) -> BeatInstance:
@@ -92,7 +92,7 @@ class RoundOpening:
         self._follow_housekeeping(survey.kept, survey.now_ms)
         if survey.is_empty:  # Redis was emptied
             self._sql.run_soon()
-            self._affinity.forget()
+            self._router.forget()
 
         if not workers_unsure:
             workers = worker_registry.not_superseded(survey.workers)

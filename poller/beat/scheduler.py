@@ -31,7 +31,8 @@ from poller.beat.jobs.plain_entries import PlainEntries
 from poller.beat.jobs.standby_watch import StandbyWatch
 from poller.beat.leadership import Leader
 from poller.beat.round_opening import RoundOpening
-from poller.beat.session_affinity import SessionAffinity, SessionHosts
+from poller.beat.routing.batch_router import BatchRouter
+from poller.beat.routing.session_hosts import SessionHosts
 from poller.beat.site_outages import SiteOutages
 from poller.beat.sql_thread import SqlThread
 from poller.domain.record.overview import Worker
@@ -90,9 +91,9 @@ class PollScheduler(PlainEntries):
         hosts = SessionHosts()
         self._sql = SqlThread(services, self._leader, hosts, self._events, self._stopping)
         self._sites = SiteOutages(services, self._leader, self._stopping, self._events)
-        self._affinity = SessionAffinity(services, hosts)
+        self._router = BatchRouter(services, hosts)
         self._dispatcher = Dispatcher(
-            services.board, settings, self._affinity, self._leader.made_progress
+            services.board, settings, self._router, self._leader.made_progress
         )
         self._catch_up = CatchUp(services.board, self._leader, settings)
         self._job_clock = JobClock()
@@ -114,7 +115,7 @@ class PollScheduler(PlainEntries):
             services,
             app.redbeat_conf.schedule_key,
             self._leader,
-            self._affinity,
+            self._router,
             self._sql,
             self._events,
         )
@@ -278,15 +279,16 @@ class PollScheduler(PlainEntries):
 
         targets_per_s = targets / (started_mono - self._dispatched_mono)
         self._dispatched_mono = started_mono
-        return capacity.pause_s(
-            self._settings.tick_s, targets_per_s, len(capacities), self._settings.batch_size
+        wanted = capacity.targets_per_tick(
+            map(self._router.destinations, capacities), self._settings.batch_size
         )
+        return capacity.pause_s(self._settings.tick_s, targets_per_s, wanted)
 
     def _queue_capacities(self, workers: Sequence[Worker], now_ms: int) -> dict[str, int]:
         """How many batches may wait in each queue that a living worker serves."""
         registered = worker_registry.not_superseded(workers)
         living = [worker for worker in registered if worker_registry.is_alive(worker, now_ms)]
-        needs_addresses = self._affinity.refresh(living, now_ms)
+        needs_addresses = self._router.refresh(living, now_ms)
         if needs_addresses:
             self._sql.run_soon()
         batch_sizes = capacity.batch_sizes(living, self._settings.batch_size)

@@ -14,7 +14,7 @@ from poller import errors
 from poller.beat import deadletter_sync, reconcile
 from poller.beat.board_audit import BoardAudit
 from poller.beat.leadership import Leader
-from poller.beat.session_affinity import SessionHosts
+from poller.beat.routing.session_hosts import SessionHosts
 from poller.bootstrap import Services
 from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.record.run import Run

@@ -1,4 +1,4 @@
-"""Session affinity: each router has one worker until the worker dies or a new one joins."""
+"""Affinity: each target has one worker until the worker dies, stops or a new one joins."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,9 @@ if os.environ.get("CI") != "true":
 pytestmark = pytest.mark.timeout(180)
 
 ROUTERS, INTERVAL_S, TIMEOUT_S, MARGIN_S = 24, 2.0, 1.9, 2.0
+TARGETS = 240
+#: The share of targets that stay with one worker.
+STICKY = 0.95
 LEASE_S = TIMEOUT_S + MARGIN_S
 NUMBERS = {
     "POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}",
@@ -143,6 +147,74 @@ def test_routers_stay_with_the_worker_that_holds_their_sessions(tmp_path: Path) 
         assert set(more) == taken
         assert max(more.values()) == 1, "a router that moved once saw more than one login"
         cluster.checked()
+
+
+def homes(cluster: Cluster, since: float) -> dict[int, set[int]]:
+    """The processes that polled each target since then."""
+    by_target: dict[int, set[int]] = {}
+    for poll in cluster.record.polls(since):
+        by_target.setdefault(poll.target, set()).add(poll.pid)
+    return by_target
+
+
+def settled(cluster: Cluster, within_s: float) -> dict[int, int]:
+    """The process of each target, after two intervals in which nearly all have one."""
+
+    def stable() -> dict[int, int] | None:
+        began = time.time()
+        soon(lambda: time.time() > began + 2 * INTERVAL_S, 10, "two intervals are over")
+        by_target = homes(cluster, began)
+        single = {each: min(pids) for each, pids in by_target.items() if len(pids) == 1}
+        is_complete = len(by_target) == TARGETS and set(single.values()) == {
+            worker.pid for worker in cluster.workers
+        }
+        return single if is_complete and len(single) >= STICKY * TARGETS else None
+
+    return soon(stable, within_s, f"{STICKY:.0%} of the targets stay with one worker")
+
+
+def test_targets_without_sessions_stay_with_the_worker_that_knows_them(tmp_path: Path) -> None:
+    """A killed worker's targets are polled by the other one, no poll is doubled; a new worker takes
+    a share, and the other targets stay; a stopped worker holds up only what it had taken.
+    """
+    with Cluster(tmp_path, **NUMBERS, POLLER_QUEUE_WAIT_S="2") as cluster:
+        cluster.valkey.start()
+        cluster.add_targets(TARGETS, INTERVAL_S, timeout_s=TIMEOUT_S)
+        cluster.start_beat()
+        victim, survivor = cluster.start_worker(), cluster.start_worker()
+        before = settled(cluster, 40)
+        shares = Counter(before.values())
+        assert min(shares.values()) > TARGETS / 4
+
+        lost = {each for each, pid in before.items() if pid == victim.pid}
+        killed = kill(cluster, victim)
+        took_s = served_by(cluster, survivor, lost, killed)
+        print(f"{len(lost)} targets of a killed worker were polled by the other: {took_s:.1f} s")
+        assert took_s <= LEASE_S + INTERVAL_S + 4
+
+        newcomer = cluster.start_worker()
+        after = settled(cluster, 40)
+        taken = {each for each, pid in after.items() if pid == newcomer.pid}
+        assert TARGETS / 4 < len(taken) < 3 * TARGETS / 4
+
+        newcomer.freeze()
+        took_s = served_by(cluster, survivor, taken, time.time())
+        newcomer.thaw()
+        print(f"{len(taken)} targets of a stopped worker were polled by the other: {took_s:.1f} s")
+        settled(cluster, 40)
+        cluster.never_doubled(0, lambda poll: poll.pid == newcomer.pid)
+        cluster.checked()
+
+
+def served_by(cluster: Cluster, worker: Program, targets: set[int], since: float) -> float:
+    """Seconds until a worker has polled all of these targets."""
+
+    def all_polled() -> bool:
+        polled = {poll.target for poll in cluster.record.polls(since) if poll.pid == worker.pid}
+        return targets <= polled
+
+    soon(all_polled, LEASE_S + INTERVAL_S + 10, "the other worker polls the targets")
+    return time.time() - since
 
 
 def kill(cluster: Cluster, victim: Program) -> float:

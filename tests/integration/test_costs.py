@@ -10,7 +10,8 @@ import pytest
 
 from poller.beat import dispatch, reconcile
 from poller.beat.dispatch import Dispatcher
-from poller.beat.session_affinity import SessionAffinity, SessionHosts
+from poller.beat.routing.batch_router import BatchRouter
+from poller.beat.routing.session_hosts import SessionHosts
 from poller.bootstrap import Services
 from poller.db.inventory import imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
@@ -49,8 +50,8 @@ def worker(**costs: float) -> Worker:
 
 
 def published(services: Services, living: list[Worker]) -> None:
-    affinity = SessionAffinity(services, SessionHosts())
-    dispatcher = Dispatcher(services.board, services.settings, affinity)
+    router = BatchRouter(services, SessionHosts())
+    dispatcher = Dispatcher(services.board, services.settings, router)
     dispatcher.set_batch_sizes(capacity.batch_sizes(living, services.settings.batch_size))
     dispatcher.dispatch("", 1, SimpleNamespace(batch=lambda max_size: nullcontext()), QUEUES, DUE)
 

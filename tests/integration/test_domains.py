@@ -207,10 +207,16 @@ class Consumer:
         del self.consumed[name]
 
     def run(self) -> set[str]:
-        """Make the waiting calls, newest first, since the hub keeps no order; return the queues."""
+        """Make the waiting calls, newest first, since the hub keeps no order; return the queues.
+
+        The own queue of the worker beside each queue of polls is checked here and left out.
+        """
         while self.calls:
             self.calls.pop()()
-        return set(self.consumed)
+        queues = {name for name in self.consumed if not affinity.queue_owner(name)}
+        polls = [name for name in queues if name.startswith("poll.")]
+        assert set(self.consumed) - queues == {f"{queue}~{self.hostname}" for queue in polls}
+        return queues
 
 
 def test_a_worker_subscribes_to_fitting_queues_and_leaves_queues_that_vanished(
@@ -233,7 +239,7 @@ def test_a_worker_subscribes_to_fitting_queues_and_leaves_queues_that_vanished(
         assert changed.is_set()
         subscriptions.detach()
         assert subscriptions.served == []
-        again = Consumer(["poller", QUEUE, OTHER])
+        again = Consumer(["poller", *affinity.subscribed_queues([QUEUE, OTHER], "w@test")])
         services.redis.srem(services.keys.queues, QUEUE, OTHER)
         subscriptions.attach(again)
         soon(lambda: again.calls, 5, "the refresh after the connection was lost")
@@ -304,7 +310,7 @@ def test_the_queues_of_jobs_are_left_while_no_slot_is_free(services: Services) -
 
         subscriptions.detach()
         subscriptions.pause_jobs(False)
-        again = Consumer(["poller", QUEUE])
+        again = Consumer(["poller", *affinity.subscribed_queues([QUEUE], "w@test")])
         subscriptions.attach(again)
         soon(lambda: again.calls, 5, "the refresh after the connection was lost")
         assert again.run() == {"poller", QUEUE, "job.acme-jobs", "scrape"}

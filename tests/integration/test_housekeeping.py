@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 
 def survey(board: Board, leader: str, now_ms: int) -> Survey:
     housekeeping = Housekeeping(board.scripts, leader, now_ms, STEP_MS)
-    return Surveyor(board, "entries").survey(["own"], housekeeping)
+    return Surveyor(board, "entries").survey(housekeeping)
 
 
 @pytest.fixture
@@ -92,17 +92,18 @@ def test_a_failure_hides_no_lease_that_was_lost_before_it(
 def test_the_survey_reads_what_the_round_needs(board: Board, now_ms: int) -> None:
     """A damaged set of entries counts as due: RedBeat then reports it."""
     board.redis.lpush("own", "a", "b")
+    board.redis.set("damaged", "by another program")
+    board.redis.sadd(board.keys.own, "own", "damaged")
     surveyor = Surveyor(board, "entries")
-    first = surveyor.survey(["own"], None)
+    first = surveyor.survey(None)
     assert (first.is_empty, first.entry_s, first.kept) == (False, None, None)
-    assert first.depths == {"own": 2}
-    assert board.redis.smembers(board.keys.own) == {"own"}
+    assert first.own_depths == {"own": 2}
     board.redis.zadd("entries", {"later": 20.0, "soon": 10.0})
-    assert surveyor.survey([], None).entry_s == 10.0
+    assert surveyor.survey(None).entry_s == 10.0
     board.redis.set("entries", "damaged")
     board.redis.hdel(board.keys.board, "version")
-    last = surveyor.survey([], None)
+    last = surveyor.survey(None)
     assert (last.entry_s, last.is_empty) == (0.0, True)
     board.redis.set(board.keys.workers, "damaged")
     with pytest.raises(errors.StoreError):
-        surveyor.survey([], None)
+        surveyor.survey(None)

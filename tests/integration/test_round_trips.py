@@ -19,12 +19,13 @@ from poller.db.inventory import imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Worker
 from poller.state.cluster import worker_registry
+from poller.state.keys import ROUTINE_MARK
 from tests.acceptance.proxy import Proxy
 
 TARGETS = 20
 SESSIONS = ("routeros",)
 #: Targets of the tick that declares all queues.
-FIRST_TARGETS = 12
+FIRST_TARGETS = 14
 TICKS = 6
 
 
@@ -43,7 +44,7 @@ def services(
 
 @pytest.fixture(params=["snmp", "routeros"])
 def collector(request: pytest.FixtureRequest) -> str:
-    """A collector without sessions and one with: its batches go to the queues of single workers."""
+    """A collector without sessions and one with: batches go to the queues of single workers."""
     return str(request.param)
 
 
@@ -75,7 +76,16 @@ def tick(
     def one_tick(count: int) -> int:
         for name in ("w1", "w2"):
             worker = Worker(
-                name, 0, 1, 0, 0, 0, queues=(f"poll.{collector}",), sessions=SESSIONS, slots=16
+                name,
+                0,
+                1,
+                0,
+                0,
+                0,
+                queues=(f"poll.{collector}",),
+                sessions=SESSIONS,
+                own_queues=True,
+                slots=16,
             )
             worker_registry.announce(redis_client, services.keys, worker)
         far_ms = services.board.now_ms() + 3_600_000
@@ -85,7 +95,10 @@ def tick(
         beat._wakeup.set()  # no pause after the tick
         before = network.round_trips
         beat.tick()
-        return network.round_trips - before
+        count = network.round_trips - before
+        for name in redis_client.smembers(services.keys.own):
+            redis_client.delete(name, name + ROUTINE_MARK)  # the workers take their batches
+        return count
 
     for count in (0, 0, FIRST_TARGETS):
         one_tick(count)

@@ -66,6 +66,19 @@ def test_a_target_that_is_idle_here_gives_way(world: World) -> None:
     assert targets.count_uncached(ids[:2]) == 2
 
 
+def test_targets_that_are_polled_elsewhere_are_forgotten(world: World) -> None:
+    """The memory of a worker goes down after another one took over a part of its targets."""
+    ids = world.add(*["ok"] * 4)
+    targets = TargetCache(world.services.engine, world.services.registry, 100)
+    load_each(targets, ids, 0)
+    for now in range(0, int(IDLE_LIMIT_S), int(INTERVAL_S)):
+        load_each(targets, ids[2:], now)
+        assert targets.count_uncached(ids) == 0
+    load_each(targets, ids[2:], IDLE_LIMIT_S + 2 * INTERVAL_S)
+    assert targets.count_uncached(ids[:2]) == 2
+    assert targets.count_uncached(ids[2:]) == 0
+
+
 def test_an_edited_target_is_read_again_and_stays_is_cached(world: World) -> None:
     """A full cache replaces the entry of the edited target."""
     [one, other] = world.add("ok", "ok")

@@ -53,6 +53,7 @@ class Worker:
     collectors: Mapping[str, str] = field(default_factory=dict)  # name -> distribution and version
     queues: Sequence[str] = ()  # shared queues of its subscriptions
     sessions: Sequence[str] = ()  # collectors that hold sessions
+    own_queues: bool = False  # consumes a queue of its own beside each shared one
     costs: Mapping[str, float] = field(default_factory=dict)  # by collector: cost above 1
     broken: Mapping[str, str] = field(default_factory=dict)  # unusable collectors -> state of each
     #: Unusable jobs -> their `distribution`, `reason`, `hint` and `state`.

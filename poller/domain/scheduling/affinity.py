@@ -1,16 +1,17 @@
-"""Session affinity: which worker of a queue holds the sessions of a host.
+"""Affinity: each worker has a queue of its own beside each shared one, for the targets it knows.
 
-Rendezvous hashing decides, and nothing is stored. When a worker goes, only its hosts move; when a
-worker comes, only its share moves there. All devices of one address have the same worker, so one
-process enforces the session limit of that address.
+A target of a collector that keeps sessions belongs to the worker of its host, found by rendezvous
+hashing: all devices of one address have the same worker, so one process enforces the session limit
+of that address. Any other target belongs to the worker of its id, see home_table.py.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import queue_routing
@@ -35,14 +36,22 @@ def queue_owner(queue: str) -> str:
     return queue.partition(MARK)[2]
 
 
-def subscribed_queues(
-    queues: Iterable[str], session_collectors: Collection[str], worker: str
-) -> set[str]:
-    """Return the queues a worker consumes: the shared ones, and its own for session collectors."""
+class Homes(NamedTuple):
+    """The workers that the targets of a queue are divided among."""
+
+    shares: tuple[tuple[str, int], ...]  # worker and its slots, sorted by name
+    is_by_host: bool  # by the address of the device, or by the id of the target
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The names of the workers."""
+        return tuple(name for name, _ in self.shares)
+
+
+def subscribed_queues(queues: Iterable[str], worker: str) -> set[str]:
+    """Return the queues a worker consumes: the shared ones, and its own beside each."""
     subscribed = set(queues)
-    for queue in list(subscribed):
-        if _collector(queue) in session_collectors:
-            subscribed.add(own_queue(queue, worker))
+    subscribed.update([own_queue(queue, worker) for queue in subscribed])
     return subscribed
 
 
@@ -50,10 +59,17 @@ def own_queues(workers: Iterable[Worker]) -> set[str]:
     """Return the own queues of all these workers."""
     names: set[str] = set()
     for worker in workers:
-        queues = queue_routing.poll_queues(worker.queues)
-        subscribed = subscribed_queues(queues, worker.sessions, worker.name)
-        names.update(queue for queue in subscribed if queue_owner(queue))
+        for queue in queue_routing.poll_queues(worker.queues):
+            if _has_own(worker, queue):
+                names.add(own_queue(queue, worker.name))
     return names
+
+
+def is_able(worker: Worker) -> bool:
+    """Whether a worker may get batches of its own. One in trouble takes its part of the shared
+    queues: targets that it cannot poll must not wait for it alone.
+    """
+    return not worker.store_error and not worker.rate_limit
 
 
 def preferred_worker(host: str, workers: Sequence[str]) -> str:
@@ -61,22 +77,39 @@ def preferred_worker(host: str, workers: Sequence[str]) -> str:
     return max(workers, key=lambda worker: (_hash(host, worker), worker))
 
 
-def session_workers(workers: Iterable[Worker]) -> dict[str, tuple[str, ...]]:
-    """Return the workers that hold sessions, by queue; only queues with more than one worker."""
+def homes(workers: Iterable[Worker]) -> dict[str, Homes]:
+    """Return the homes of each queue that has more than one worker.
+
+    A queue is divided by host if one of its workers keeps sessions for it.
+    """
     consumers: Counter[str] = Counter()
-    holders: dict[str, set[str]] = {}
+    by_queue: dict[str, list[Worker]] = {}
     for worker in workers:
         queues = queue_routing.poll_queues(worker.queues)
         consumers.update(queues)
         for queue in queues:
-            if _collector(queue) in worker.sessions:
-                holders.setdefault(queue, set()).add(worker.name)
+            if _has_own(worker, queue):
+                by_queue.setdefault(queue, []).append(worker)
 
     shared = {}
-    for queue, names in holders.items():
+    for queue, owners in by_queue.items():
         if consumers[queue] > 1:
-            shared[queue] = tuple(sorted(names))
+            shared[queue] = _homes(queue, owners)
     return shared
+
+
+def _homes(queue: str, owners: Sequence[Worker]) -> Homes:
+    holders = [worker for worker in owners if _collector(queue) in worker.sessions]
+    slots = {worker.name: worker.slots for worker in holders or owners}
+    return Homes(tuple(sorted(slots.items())), is_by_host=bool(holders))
+
+
+def _has_own(worker: Worker, queue: str) -> bool:
+    """Whether the worker consumes a queue of its own beside this one.
+
+    Workers of earlier releases do so only for collectors that keep sessions.
+    """
+    return worker.own_queues or _collector(queue) in worker.sessions
 
 
 # Cached: every tick needs the collector of each queue of each worker.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from poller.domain.record.overview import Worker
@@ -16,6 +17,8 @@ BACKLOG_S = 5.0
 CATCHING_UP = 1.02
 #: A tick with this many full batches for each queue may as well be two ticks with full batches.
 FULL_BATCHES = 3
+#: The part of a batch that the targets of one worker fill on average.
+MOSTLY_FULL = 0.75
 SHORTEST_PAUSE_S = 0.05
 
 
@@ -69,14 +72,29 @@ def shortage(needed_per_s: float, done_per_s: float, overdue: int) -> float | No
     return ratio
 
 
-def pause_s(longest_s: float, targets_per_s: float, queues: int, batch_size: int) -> float:
-    """Return the pause until the next tick.
+def targets_per_tick(workers: Iterable[int], batch_size: int) -> int:
+    """Return how many targets of all queues fill the batches of one tick.
+
+    `workers` holds, for each queue, the number of workers that its targets are divided among. The
+    batches of several workers are filled for the most part only: chance makes some of them larger.
+    """
+    total = 0.0
+    for count in workers:
+        if count < 2:
+            total += FULL_BATCHES * batch_size
+        else:
+            rounds = math.ceil(FULL_BATCHES / (MOSTLY_FULL * count))
+            total += rounds * count * MOSTLY_FULL * batch_size
+    return round(total)
+
+
+def pause_s(longest_s: float, targets_per_s: float, wanted: int) -> float:
+    """Return the pause until the next tick, in which the wanted number of targets falls due.
 
     A large fleet is ticked more often: work arrives in smaller portions, and no target waits for
     the end of a long tick.
     """
     if targets_per_s <= 0:
         return longest_s
-    targets_per_tick = FULL_BATCHES * batch_size * queues
-    needed_s = max(SHORTEST_PAUSE_S, targets_per_tick / targets_per_s)
+    needed_s = max(SHORTEST_PAUSE_S, wanted / targets_per_s)
     return min(longest_s, needed_s)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from poller.domain.failures.quarantine import Trust
 from poller.domain.record.overview import Worker
-from poller.domain.scheduling import affinity, unroutable
+from poller.domain.scheduling import affinity, home_table, unroutable
 from poller.domain.why.phrases import span, without_dot
 from poller.domain.why.target_facts import TargetFacts
 
@@ -27,13 +27,19 @@ def workers(facts: TargetFacts) -> list[WorkerFit]:
     return sorted(fits, key=lambda fit: (not fit.fits, fit.worker))
 
 
-def session_holder(facts: TargetFacts) -> str:
-    """The worker that keeps the sessions of the device; empty if any worker may poll it."""
-    row = facts.inventory
-    if row is None:
-        return ""
-    holders = affinity.session_workers(facts.cluster.living).get(facts.queue_name)
-    return affinity.preferred_worker(row.address, holders) if holders else ""
+def home(facts: TargetFacts) -> tuple[str, bool]:
+    """The worker that the target belongs to, and whether it keeps the sessions of the device.
+
+    The name is empty if the target belongs to no worker.
+    """
+    homes = affinity.homes(facts.cluster.living).get(facts.queue_name)
+    if homes is None:
+        return "", False
+    if not homes.is_by_host:
+        return home_table.home_table(homes.shares).home(facts.target_id), False
+    if facts.inventory is None:
+        return "", False
+    return affinity.preferred_worker(facts.inventory.address, homes.workers), True
 
 
 def _lost(worker: Worker, facts: TargetFacts) -> WorkerFit:
@@ -65,8 +71,9 @@ def _obstacles(worker: Worker, facts: TargetFacts) -> Iterator[str]:
 
 
 def _remarks(worker: Worker, facts: TargetFacts) -> Iterator[str]:
-    if worker.name == session_holder(facts):
-        yield "keeps the sessions of the device"
+    name, keeps_sessions = home(facts)
+    if worker.name == name:
+        yield "keeps the sessions of the device" if keeps_sessions else "polls it unless busy"
     busy = max(0, worker.in_flight - worker.lent)
     if busy >= worker.slots:
         yield f"busy: {busy:,} of {worker.slots:,} worker slots"

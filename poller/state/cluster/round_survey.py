@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from poller.domain.batched import batched
 from poller.domain.record.overview import Worker
 from poller.state.board.board_reader import BoardReader
 from poller.state.board.housekeeping import Housekeeping, Kept
-from poller.state.cluster import beat_registry, worker_registry
+from poller.state.cluster import beat_registry, worker_queues, worker_registry
 from poller.state.cluster.beat_registry import BeatInstance
-from poller.state.keys import ROUTINE_MARK
 from poller.state.redis_client import store_errors
 
 
@@ -27,7 +25,7 @@ class Survey:
     workers: Sequence[Worker]  # all entries of the registry
     entry_s: float | None  # when RedBeat's next entry is due; None without entries
     entries: int  # of RedBeat
-    depths: Mapping[str, int]  # batches that wait in each queue that was asked for
+    own_depths: Mapping[str, int]  # batches that wait in each queue of a single worker
     kept: Kept | None  # what the housekeeping did
 
 
@@ -40,14 +38,10 @@ class Surveyor:
 
     def survey(
         self,
-        own_queues: Sequence[str],
         housekeeping: Housekeeping | None,
         beat: BeatInstance | None = None,
     ) -> Survey:
-        """Ask about everything, and store the names of the own queues. Raises StoreError.
-
-        `beat` is written to the registry of beats.
-        """
+        """Ask about everything. `beat` is written to the registry of beats. Raises StoreError."""
         client, keys = self._board.redis, self._board.keys
         pipe = client.pipeline(transaction=False)
         pipe.time()
@@ -56,11 +50,7 @@ class Surveyor:
         # RedBeat ignores an entry whose instant is below zero.
         pipe.zrangebyscore(self._schedule_key, 0, "+inf", start=0, num=1, withscores=True)
         pipe.zcard(self._schedule_key)
-        for queue in own_queues:
-            pipe.llen(queue)
-            pipe.llen(queue + ROUTINE_MARK)
-        if own_queues:
-            pipe.sadd(keys.own, *own_queues)
+        worker_queues.add_own_depths(self._board.scripts, pipe)
         if beat:
             beat_registry.add_to(pipe, keys, beat)
         if housekeeping:
@@ -69,10 +59,9 @@ class Surveyor:
         sent_mono = time.monotonic()
         with store_errors(client, "survey"):
             replies = pipe.execute(raise_on_error=False)
-            clock, version, workers, entries, entry_count, *replies = replies
+            clock, version, workers, entries, entry_count, depths, *replies = replies
             read_mono = time.monotonic()
-            lengths = replies[: 2 * len(own_queues)]
-            for reply in (clock, version, workers, *lengths):
+            for reply in (clock, version, workers):
                 if isinstance(reply, Exception):
                     raise reply
 
@@ -86,7 +75,7 @@ class Surveyor:
             workers=worker_registry.parse_entries(workers),
             entry_s=_entry_s(entries),
             entries=entry_count if isinstance(entry_count, int) else 0,
-            depths=_depths(own_queues, lengths),
+            own_depths=worker_queues.read_own_depths(self._board.scripts, depths),
             kept=kept,
         )
 
@@ -96,10 +85,3 @@ def _entry_s(entries: Any) -> float | None:
     if isinstance(entries, Exception):
         return 0.0
     return float(entries[0][1]) if entries else None
-
-
-def _depths(queues: Sequence[str], lengths: Sequence[int]) -> dict[str, int]:
-    depths = {}
-    for queue, (urgent, routine) in zip(queues, batched(lengths, 2), strict=True):
-        depths[queue] = urgent + routine
-    return depths

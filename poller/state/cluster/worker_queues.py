@@ -5,12 +5,14 @@ Batches in the queue of a lost worker go to the shared queue, instead of waiting
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from redis import Redis
+from redis.client import Pipeline
 
 from poller.domain.batched import batched
+from poller.state.board.lua_scripts import Scripts
 from poller.state.keys import ROUTINE_MARK, Keys
 from poller.state.redis_client import store_errors
 
@@ -18,12 +20,24 @@ from poller.state.redis_client import store_errors
 _BINDING = "_kombu.binding."
 
 
-def own(client: Redis, keys: Keys) -> set[str]:
-    """The queues of single workers that batches were published to. Raises StoreError."""
-    with store_errors(client):
-        names: Any = client.smembers(keys.own)
+def own_depths(scripts: Scripts) -> dict[str, int]:
+    """The queues of single workers, and the batches that wait in each. Raises StoreError."""
+    return _own_depths(scripts.run("own_depths", [ROUTINE_MARK]))
 
-    return set(names)
+
+def add_own_depths(scripts: Scripts, pipe: Pipeline) -> None:
+    """Add the question for `read_own_depths` to commands that go to the server together."""
+    scripts.add(pipe, "own_depths", [ROUTINE_MARK])
+
+
+def read_own_depths(scripts: Scripts, reply: Any) -> dict[str, int]:
+    """The answer to `add_own_depths`. Raises StoreError."""
+    return _own_depths(scripts.reply("own_depths", [ROUTINE_MARK], reply))
+
+
+def _own_depths(reply: Sequence[Any]) -> dict[str, int]:
+    """The depths by queue, of names and numbers in turns."""
+    return {str(queue): int(depth) for queue, depth in batched(reply, 2)}
 
 
 def add_own(client: Redis, keys: Keys, names: Collection[str]) -> None:

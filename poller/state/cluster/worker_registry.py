@@ -18,6 +18,8 @@ from poller.state.redis_client import store_errors
 
 #: A worker writes a heartbeat this often.
 HEARTBEAT_S = 2.0
+#: A worker silent for this long missed a heartbeat; a quarter of one is allowed for delays.
+ONE_HEARTBEAT_MISSED_MS = round(1.25 * HEARTBEAT_S * 1000)
 #: A worker silent for this long missed two heartbeats; a quarter of one is allowed for delays.
 TWO_HEARTBEATS_MISSED_MS = round(2.25 * HEARTBEAT_S * 1000)
 #: Within this time every living worker writes a heartbeat, with the time of a clock that was set.

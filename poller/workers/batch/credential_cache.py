@@ -185,9 +185,16 @@ class CredentialCache:
                 self._entries.move_to_end(credential_id)
                 found[credential_id] = entry.credential
             self._due.difference_update(found)
-            while len(self._entries) > self._limit:
+            while self._entries and self._is_over(next(iter(self._entries.values()))):
                 self._entries.popitem(last=False)
         return found
+
+    def _is_over(self, oldest: _Entry) -> bool:
+        """Whether the least recently used credential gives way: the cache is full, or it is too old
+        to be used.
+        """
+        is_too_old = time.monotonic() - oldest.read_mono > self._stale_limit_s
+        return is_too_old or len(self._entries) > self._limit
 
     def _open(self, sealed: inventory_feed.Sealed | None) -> CredentialOrError:
         if sealed is None:

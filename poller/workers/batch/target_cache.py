@@ -28,8 +28,11 @@ from poller.observability import logs
 
 log = logs.get(__name__)
 
-#: In a full cache a target gives way to a new one after this long without a poll on this worker.
-IDLE_LIMIT_S = 3600.0
+#: A target that is polled elsewhere is forgotten after this long, and after some of its intervals.
+IDLE_LIMIT_S = 600.0
+IDLE_INTERVALS = 4
+#: Idle targets are looked for this often.
+SWEEP_S = 60.0
 #: Validation that takes longer than this is logged while it runs. A validator cannot be ended, and
 #: its batch waits.
 SLOW_VALIDATION_S = 5.0
@@ -61,8 +64,9 @@ class TargetCache:
     """A bounded cache, safe for threads. An entry older than the version on the board is read
     again; while SQL does not answer it serves as it is, for up to `stale_limit_s`.
 
-    A full cache keeps its entries while they are polled here. Targets fall due in turns: evicting
-    the oldest for each new one would evict every target shortly before its next poll.
+    A target that is not polled here any more, because another worker came or came back, is
+    forgotten. Otherwise a full cache keeps its entries. Targets fall due in turns: evicting the
+    oldest for each new one would evict every target shortly before its next poll.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class TargetCache:
         self._lock = threading.Lock()
         self._cached: OrderedDict[int, CachedTarget] = OrderedDict()  # least recently used first
         self._was_full = False
+        self._sweep_mono = 0.0  # when idle targets are looked for next
 
     def count_uncached(self, ids: Iterable[int]) -> int:
         with self._lock:
@@ -95,9 +100,10 @@ class TargetCache:
         cached = self._get_cached(versions, now_mono)
         missing = [target_id for target_id in versions if target_id not in cached]
 
+        outdated = self._get_outdated(missing, now_mono)
+        self._forget_idle(now_mono)
         fresh: dict[int, CachedTarget] = {}
         if missing:
-            outdated = self._get_outdated(missing, now_mono)
             is_cold = not cached and not outdated
             try:
                 fresh = self._read(missing, versions, now_mono, is_cold)
@@ -133,6 +139,7 @@ class TargetCache:
                 if cached is None:
                     continue
                 cached.used_mono = now_mono
+                self._cached.move_to_end(target_id)
                 cached.outdated_mono = cached.outdated_mono or now_mono
                 if now_mono - cached.outdated_mono <= self._stale_limit_s:
                     outdated[target_id] = cached
@@ -187,22 +194,43 @@ class TargetCache:
         cached.used_mono = now_mono
         target_id = cached.target.id
         with self._lock:
-            if target_id in self._cached or self._make_room(now_mono):
+            if target_id in self._cached or self._make_room():
                 self._cached[target_id] = cached
                 self._cached.move_to_end(target_id)
 
-    def _make_room(self, now_mono: float) -> bool:
+    def _forget_idle(self, now_mono: float) -> None:
+        with self._lock:
+            if now_mono < self._sweep_mono:
+                return
+            self._sweep_mono = now_mono + SWEEP_S
+            idle = self._idle(now_mono)
+            for target_id in idle:
+                del self._cached[target_id]
+        if idle:
+            log.info("idle_targets_forgotten", targets=len(idle))
+
+    def _idle(self, now_mono: float) -> list[int]:
+        idle = []
+        for target_id, cached in self._cached.items():
+            idle_s = now_mono - cached.used_mono
+            if idle_s <= IDLE_LIMIT_S:
+                break  # all others were used later
+            if idle_s > IDLE_INTERVALS * _longest_interval_s(cached.target):
+                idle.append(target_id)
+        return idle
+
+    def _make_room(self) -> bool:
         if len(self._cached) < self._limit:
-            return True
-        oldest = next(iter(self._cached.values()))
-        if now_mono - oldest.used_mono > IDLE_LIMIT_S:
-            self._cached.popitem(last=False)
             return True
         if not self._was_full:
             self._was_full = True
             hint = "raise POLLER_TARGET_CACHE, or add workers"
             log.warning("target_cache_full", limit=self._limit, hint=hint)
         return False
+
+
+def _longest_interval_s(target: PollTarget) -> float:
+    return max(target.interval_ms, target.max_ms or 0) / 1000
 
 
 def _loaded(by_id: dict[int, CachedTarget]) -> LoadedTargets:

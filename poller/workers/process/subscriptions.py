@@ -122,8 +122,7 @@ class Subscriptions:
         if consumer is not self._consumer or consumer.task_consumer is None:
             return
         fitting = self._fitting
-        sessions = self._services.registry.keeping_sessions
-        queues = affinity.subscribed_queues(fitting, sessions, consumer.hostname)
+        queues = affinity.subscribed_queues(fitting, consumer.hostname)
         queues |= _scrape_queues(fitting)
         if not self._is_pausing_jobs:
             queues |= self._job_queues

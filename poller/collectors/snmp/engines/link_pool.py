@@ -26,6 +26,8 @@ _MAX_IDLE = 8192
 _FILES_PER_LINK = 8
 #: SNMPv3 agents whose state is kept; each takes about a kilobyte.
 _MAX_V3_AGENTS = 50_000
+#: The state of an SNMPv3 agent that is polled elsewhere is dropped after this time.
+AGENT_IDLE_S = 7200.0
 
 
 class LinkKey(NamedTuple):
@@ -88,8 +90,8 @@ class LinkPool:
         self._max_idle = max_idle
         #: Idle links with the instant of their release, the longest unused first.
         self._idle: OrderedDict[LinkKey, tuple[Link, float]] = OrderedDict()
-        #: SNMPv3 agents, the longest unused first.
-        self._agents: OrderedDict[LinkKey, UsmState] = OrderedDict()
+        #: SNMPv3 agents with the instant of their last use, the longest unused first.
+        self._agents: OrderedDict[LinkKey, tuple[UsmState, float]] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
@@ -122,6 +124,8 @@ class LinkPool:
         every link shortly before its next use.
         """
         now = asyncio.get_running_loop().time()
+        if key.version == "3":
+            self._use_agent(_agent_key(key), now)
         while self._idle and next(iter(self._idle.values()))[1] < now - IDLE_S:
             _, (expired, _) = self._idle.popitem(last=False)
             expired.close()
@@ -135,7 +139,7 @@ class LinkPool:
 
     def knows_agent(self, key: LinkKey) -> bool:
         """Whether the engine of this SNMPv3 agent was discovered before."""
-        state = self._agents.get(_agent_key(key))
+        state, _ = self._agents.get(_agent_key(key), (None, 0.0))
         return state is not None and bool(state.engine_id)
 
     def forget_agent(self, key: LinkKey) -> None:
@@ -152,14 +156,25 @@ class LinkPool:
     def _usm_state(self, key: LinkKey, credential: SnmpV3) -> UsmState:
         """The state of an SNMPv3 agent, shared by all targets, contexts and engines."""
         agent = _agent_key(key)
-        if agent in self._agents:
-            self._agents.move_to_end(agent)
-            return self._agents[agent]
+        now = asyncio.get_running_loop().time()
+        known = self._use_agent(agent, now)
+        if known is not None:
+            return known
 
         if len(self._agents) >= _MAX_V3_AGENTS:
             self._agents.popitem(last=False)
-        self._agents[agent] = usm.new_state(credential)
-        return self._agents[agent]
+        state = usm.new_state(credential)
+        self._agents[agent] = (state, now)
+        return state
+
+    def _use_agent(self, agent: LinkKey, now: float) -> UsmState | None:
+        """The state of an agent in use, if it was not forgotten; drops those that are idle."""
+        state, _ = self._agents.pop(agent, (None, now))
+        if state is not None:
+            self._agents[agent] = (state, now)
+        while self._agents and next(iter(self._agents.values()))[1] < now - AGENT_IDLE_S:
+            self._agents.popitem(last=False)
+        return state
 
     def _follow_loop(self) -> None:
         """Drop the idle links of an event loop that has ended: they cannot move to another one."""

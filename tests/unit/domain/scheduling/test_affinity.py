@@ -1,14 +1,16 @@
-"""Session affinity: each host has one worker, and moves only when it must."""
+"""Affinity: each host has one worker, and moves only when it must."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity
+from poller.domain.scheduling.affinity import Homes
 
 HOSTS = [f"10.0.{number // 250}.{number % 250}" for number in range(3000)]
 names = st.lists(
@@ -53,30 +55,44 @@ def test_own_queues_differ_from_shared_ones() -> None:
     mine = affinity.own_queue(queue, "w1@host~2")
     assert (affinity.shared_queue(mine), affinity.queue_owner(mine)) == (queue, "w1@host~2")
     assert (affinity.shared_queue(queue), affinity.queue_owner(queue)) == (queue, "")
-    assert affinity.subscribed_queues([queue, "poll.snmp"], ["routeros"], "w") == {
-        queue,
-        "poll.snmp",
-        f"{queue}~w",
-    }
+    assert affinity.subscribed_queues([queue], "w") == {queue, f"{queue}~w"}
 
 
 def test_a_queue_of_jobs_has_no_home() -> None:
     """Its name is no collector, whatever collectors keep sessions."""
     workers = [worker(name, ("job.acme",), ("job.acme", "acme")) for name in ("a", "b")]
+    workers += [replace(each, name=f"new {each.name}", own_queues=True) for each in workers]
     assert affinity.own_queues(workers) == set()
-    assert affinity.session_workers(workers) == {}
+    assert affinity.homes(workers) == {}
 
 
-def test_a_queue_has_homes_if_it_has_sessions_and_more_than_one_worker() -> None:
+def test_a_queue_has_homes_if_it_has_more_than_one_worker() -> None:
+    """A queue of a collector that keeps sessions is divided by host among the workers with
+    sessions, any other queue by target.
+    """
     both = ("poll.routeros", "poll.snmp")
-    assert affinity.session_workers([worker("w1", both)]) == {}
-    assert affinity.session_workers([worker("w2", both), worker("w1", both)]) == {
-        "poll.routeros": ("w1", "w2")
+    w1, w2 = (replace(worker(name, both), own_queues=True) for name in ("w1", "w2"))
+    assert affinity.homes([w1]) == {}
+    assert affinity.homes([w2, w1]) == {
+        "poll.routeros": Homes((("w1", 1), ("w2", 1)), is_by_host=True),
+        "poll.snmp": Homes((("w1", 1), ("w2", 1)), is_by_host=False),
     }
-    assert affinity.session_workers([worker("w1", both, ()), worker("w2", both, ())]) == {}
-    old = worker("old", both, ())
-    assert affinity.session_workers([worker("w1", both), old]) == {"poll.routeros": ("w1",)}
-    assert (
-        affinity.session_workers([worker("w1", both), worker("w2", ("poll.routeros;zone=dmz",))])
-        == {}
-    )
+    without = replace(w2, sessions=())
+    assert affinity.homes([w1, without])["poll.routeros"] == Homes((("w1", 1),), is_by_host=True)
+    elsewhere = replace(w2, queues=("poll.routeros;zone=dmz",))
+    assert affinity.homes([w1, elsewhere]) == {}
+
+
+def test_workers_of_an_earlier_release_have_own_queues_for_sessions_only() -> None:
+    """Batches of other collectors that went to their own queue would not be taken."""
+    both = ("poll.routeros", "poll.snmp")
+    old = [worker("w1", both), worker("w2", both, ())]
+    assert affinity.own_queues(old) == {"poll.routeros~w1"}
+    assert affinity.homes(old) == {"poll.routeros": Homes((("w1", 1),), is_by_host=True)}
+
+
+def test_a_worker_in_trouble_gets_no_batches_of_its_own() -> None:
+    """Its targets would wait for a worker that cannot poll them."""
+    assert affinity.is_able(worker("w", ()))
+    assert not affinity.is_able(replace(worker("w", ()), store_error="no database"))
+    assert not affinity.is_able(replace(worker("w", ()), rate_limit="1/m"))

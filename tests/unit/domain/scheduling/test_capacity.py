@@ -85,4 +85,17 @@ def test_a_shortage_is_the_factor_by_which_workers_are_missing(
 )
 def test_a_large_fleet_is_ticked_more_often(per_s: float, queues: int, expected: float) -> None:
     """A tick follows when each queue has three full batches, or after the longest pause."""
-    assert capacity.pause_s(0.5, per_s, queues, 64) == pytest.approx(expected, abs=0.001)
+    wanted = capacity.targets_per_tick([1] * queues, 64)
+    assert capacity.pause_s(0.5, per_s, wanted) == pytest.approx(expected, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("workers", "batches"), [([1], 3), ([2], 4), ([3], 6), ([4], 4), ([8], 8), ([1, 2], 7)]
+)
+def test_a_tick_fills_the_batch_of_each_worker(workers: list[int], batches: int) -> None:
+    """More workers need more targets in a tick: each gets three quarters of a batch, or a
+    multiple.
+    """
+    full = 3 * 64 * workers.count(1)
+    mostly_full = (batches - 3 * workers.count(1)) * 48
+    assert capacity.targets_per_tick(workers, 64) == full + mostly_full

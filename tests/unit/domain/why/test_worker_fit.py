@@ -56,4 +56,12 @@ def test_the_holder_of_a_session_is_named() -> None:
     found = reasons(in_cluster(living=living))
     remarks = sorted(reason for _, reason in found.values())
     assert remarks == ["", "keeps the sessions of the device"]
-    assert worker_fit.session_holder(HEALTHY) == ""
+    assert worker_fit.home(HEALTHY) == ("", False)
+
+
+def test_the_worker_that_knows_the_target_is_named() -> None:
+    """Of two workers with queues of their own, exactly one usually polls the target."""
+    living = (worker("a", own_queues=True), worker("b", own_queues=True))
+    found = reasons(in_cluster(living=living))
+    remarks = sorted(reason for _, reason in found.values())
+    assert remarks == ["", "polls it unless busy"]

@@ -32,14 +32,15 @@ class BusyServer:
         assert not raise_on_error
         time.sleep(BUSY_S)
         self.read_mono = time.monotonic()
-        return [(SERVER_MS // 1000, 0), "1", {}, [], 0]
+        return [(SERVER_MS // 1000, 0), "1", {}, [], 0, []]
 
 
 def test_the_clock_of_the_leader_is_never_ahead() -> None:
     """Else it would claim a slot early: its poll could end before the slot, and be made again."""
     server = BusyServer()
-    board = SimpleNamespace(redis=server, keys=Keys(), clock=BoardClock())
-    survey = Surveyor(cast(BoardReader, board), "schedule").survey([], None)
+    scripts = SimpleNamespace(add=lambda *_: None, reply=lambda _name, _arguments, reply: reply)
+    board = SimpleNamespace(redis=server, keys=Keys(), clock=BoardClock(), scripts=scripts)
+    survey = Surveyor(cast(BoardReader, board), "schedule").survey(None)
     clock = ClockSteps()
     clock.check(survey.now_ms, survey.read_mono)
     assert clock.now_ms(server.read_mono) <= SERVER_MS

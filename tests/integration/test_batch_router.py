@@ -1,21 +1,28 @@
-"""Batches go to the worker that holds the sessions of their devices, while it has capacity."""
+"""Batches go to the worker that knows their targets, while it takes them."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import redis
 
 from poller import errors
-from poller.beat import session_affinity
-from poller.beat.session_affinity import SessionAffinity, SessionHosts
+from poller.beat.routing import own_queues
+from poller.beat.routing.batch_router import BatchRouter
+from poller.beat.routing.session_hosts import SessionHosts
 from poller.bootstrap import Services
 from poller.db import tables
 from poller.db.inventory import devices, imports, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Worker
-from poller.domain.scheduling import affinity
+from poller.domain.scheduling import affinity, home_table, own_queue_pace
 from poller.state.cluster import worker_queues
-from poller.state.cluster.worker_registry import TWO_HEARTBEATS_MISSED_MS
+from poller.state.cluster.worker_registry import (
+    ONE_HEARTBEAT_MISSED_MS,
+    TWO_HEARTBEATS_MISSED_MS,
+)
 from poller.state.keys import ROUTINE_MARK
 
 QUEUE = "poll.routeros"
@@ -39,14 +46,23 @@ def worker(
     name: str, slots: int = 4, seen_ms: int = NOW, sessions: tuple[str, ...] = ("routeros",)
 ) -> Worker:
     return Worker(
-        name, seen_ms, 0, 0, 0, 0, queues=(QUEUE, "poll.snmp"), sessions=sessions, slots=slots
+        name,
+        seen_ms,
+        0,
+        0,
+        0,
+        0,
+        queues=(QUEUE, "poll.snmp"),
+        sessions=sessions,
+        own_queues=True,
+        slots=slots,
     )
 
 
 WORKERS = [worker("w1"), worker("w2"), worker("w3")]
 
 
-def ids_of(services: Services, collector: str = "routeros") -> dict[str, str]:
+def ids_of(services: Services, collector: str = "routeros") -> dict[int, str]:
     """The address of each target, by id."""
     with services.engine.connect() as conn:
         query = (
@@ -55,13 +71,13 @@ def ids_of(services: Services, collector: str = "routeros") -> dict[str, str]:
             .with_only_columns(tables.targets.c.id, tables.devices.c.address)
         )
         rows = conn.execute(query.where(tables.targets.c.collector == collector))
-        return {str(key): str(address) for key, address in rows}
+        return {int(key): str(address) for key, address in rows}
 
 
-def ready(services: Services, living: list[Worker] | None = None) -> SessionAffinity:
+def ready(services: Services, living: list[Worker] | None = None) -> BatchRouter:
     """The affinity of a leader that knows these workers and the addresses of the devices."""
     hosts = SessionHosts()
-    made = SessionAffinity(services, hosts)
+    made = BatchRouter(services, hosts)
     needs_addresses = made.refresh(WORKERS if living is None else living, NOW)
     if needs_addresses:
         hosts.refresh(services.engine)
@@ -70,10 +86,10 @@ def ready(services: Services, living: list[Worker] | None = None) -> SessionAffi
 
 
 def published(
-    made: SessionAffinity, ids: list[str], size: int = 64, queue: str = QUEUE
-) -> dict[str, list[str]]:
+    made: BatchRouter, ids: list[int], size: int = 64, queue: str = QUEUE
+) -> dict[str, list[int]]:
     """The targets that would be published to each queue."""
-    by_queue: dict[str, list[str]] = {}
+    by_queue: dict[str, list[int]] = {}
     for name, batch in made.batches(queue, ids, size):
         assert len(batch) <= size
         by_queue.setdefault(name, []).extend(batch)
@@ -92,27 +108,79 @@ def test_targets_go_to_the_queue_of_the_worker_of_their_host(services: Services)
     assert len(by_queue) == 3
 
 
-def test_queues_without_sessions_or_with_one_worker_have_no_affinity(services: Services) -> None:
-    """Batches of such queues, and of workers that hold no sessions, go to the shared queue."""
+def test_targets_without_sessions_go_to_the_queue_of_their_home(services: Services) -> None:
+    """No address is needed; each target has the home that its id says, with enough of them."""
     ids = list(ids_of(services, "snmp"))
-    assert published(ready(services), ids, queue="poll.snmp") == {"poll.snmp": ids}
+    by_queue = published(ready(services), ids, queue="poll.snmp")
+    homes = home_table.home_table((("w1", 4), ("w2", 4), ("w3", 4)))
+    assert len(by_queue) == 3
+    for name, part in by_queue.items():
+        assert {affinity.own_queue("poll.snmp", homes.home(each)) for each in part} == {name}
+
+
+def test_batches_of_a_single_worker_or_of_old_workers_go_to_the_shared_queue(
+    services: Services, redis_client: redis.Redis
+) -> None:
+    """A single worker has no queue of its own in Redis, either."""
+    for collector in ("snmp", "routeros"):
+        queue = f"poll.{collector}"
+        ids = list(ids_of(services, collector))
+        assert published(ready(services, [worker("w1")]), ids, queue=queue) == {queue: ids}
+        old = [replace(worker(name, sessions=()), own_queues=False) for name in ("w1", "w2")]
+        assert published(ready(services, old), ids, queue=queue) == {queue: ids}
+    assert not redis_client.exists(services.keys.own)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"store_error": "no database"},
+        {"rate_limit": "1/m"},
+        {"seen_ms": NOW - ONE_HEARTBEAT_MISSED_MS},
+    ],
+    ids=["without a database", "limited", "silent"],
+)
+def test_a_worker_in_trouble_keeps_its_targets_and_gets_no_batches(
+    services: Services, trouble: dict[str, Any]
+) -> None:
+    """Its part goes to the shared queue; the part of the other worker stays as it was."""
+    ids = list(ids_of(services, "snmp"))
+    both = [worker("w1"), worker("w2")]
+    before = published(ready(services, both), ids, queue="poll.snmp")
+    hurt = [replace(both[0], **trouble), both[1]]
+    after = published(ready(services, hurt), ids, queue="poll.snmp")
+    assert after["poll.snmp~w2"] == before["poll.snmp~w2"]
+    assert sorted(after["poll.snmp"]) == sorted(before["poll.snmp~w1"])
+
+
+def test_batches_that_a_living_worker_does_not_take_move_to_the_shared_queue(
+    services: Services, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker then gets one batch at a time, until it takes one."""
+    made = ready(services)
     ids = list(ids_of(services))
-    assert published(ready(services, [worker("w1")]), ids) == {QUEUE: ids}
-    old = [worker("w1", sessions=()), worker("w2", sessions=())]
-    assert published(ready(services, old), ids) == {QUEUE: ids}
+    redis_client.lpush(f"{QUEUE}~w1{ROUTINE_MARK}", "first", "second")
+    made.remaining({QUEUE: 32})
+    made.refresh(WORKERS, NOW)
+    assert redis_client.llen(f"{QUEUE}~w1{ROUTINE_MARK}") == 2, "they do not wait for long yet"
+    monkeypatch.setattr(own_queue_pace, "STALLED_S", 0.0)
+    made.remaining({QUEUE: 32})
+    made.refresh(WORKERS, NOW)
+    assert redis_client.lrange(QUEUE + ROUTINE_MARK, 0, -1) == ["second", "first"]
+    assert len(published(made, ids, size=1)[f"{QUEUE}~w1"]) == 1
 
 
 def test_a_refresh_that_fails_asks_for_the_addresses_next_time(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lost connection in the middle of a refresh hides no new worker."""
-    made = SessionAffinity(services, SessionHosts())
+    made = BatchRouter(services, SessionHosts())
 
     def away(*_: object) -> None:
         raise errors.StoreUnavailable("away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(worker_queues, "depths", away)
+        patch.setattr(worker_queues, "own_depths", away)
         with pytest.raises(errors.StoreUnavailable):
             made.refresh(WORKERS, NOW)
     assert made.refresh(WORKERS, NOW)
@@ -120,7 +188,7 @@ def test_a_refresh_that_fails_asks_for_the_addresses_next_time(
 
 def test_targets_with_an_unknown_address_go_to_the_shared_queue(services: Services) -> None:
     """Without a database there are more logins, but no lost polls."""
-    made = SessionAffinity(services, SessionHosts())
+    made = BatchRouter(services, SessionHosts())
     made.refresh(WORKERS, NOW)
     made.remaining({QUEUE: 32})
     ids = list(ids_of(services))
@@ -168,7 +236,7 @@ def test_batches_of_a_lost_worker_move_to_the_shared_queue(
     redis_client.lpush(f"{QUEUE}~w1{ROUTINE_MARK}", "first", "second")
     redis_client.lpush(f"{QUEUE}~w1", "urgent")
     redis_client.lpush(f"{QUEUE}~w2{ROUTINE_MARK}", "of another")
-    successor = SessionAffinity(services, SessionHosts())
+    successor = BatchRouter(services, SessionHosts())
     successor.refresh([*left, *WORKERS[1:]], NOW)
     assert redis_client.lrange(QUEUE + ROUTINE_MARK, 0, -1) == ["first", "second"][::-1]
     assert redis_client.lrange(QUEUE, 0, -1) == ["urgent"]
@@ -182,12 +250,15 @@ def test_queues_of_workers_that_do_not_come_back_are_forgotten(
     """Names of containers do not pile up in Redis."""
     made = ready(services)
     published(made, list(ids_of(services)))
-    assert redis_client.smembers(services.keys.own) == {f"{QUEUE}~w{n}" for n in (1, 2, 3)}
+    names = {f"{queue}~w{n}" for n in (1, 2, 3) for queue in (QUEUE, "poll.snmp")}
+    assert redis_client.smembers(services.keys.own) == names
     made.refresh(WORKERS[1:], NOW)
-    assert redis_client.scard(services.keys.own) == 3
-    monkeypatch.setattr(session_affinity, "FORGET_AFTER_S", -1.0)
+    assert redis_client.scard(services.keys.own) == 6
+    monkeypatch.setattr(own_queues, "FORGET_AFTER_S", -1.0)
     made.refresh(WORKERS[1:], NOW)
-    assert redis_client.smembers(services.keys.own) == {f"{QUEUE}~w{n}" for n in (2, 3)}
+    assert redis_client.smembers(services.keys.own) == {
+        name for name in names if not name.endswith("w1")
+    }
 
 
 def test_hosts_follow_the_inventory(services: Services) -> None:
@@ -196,9 +267,9 @@ def test_hosts_follow_the_inventory(services: Services) -> None:
     assert hosts.add_collectors({"routeros"})
     hosts.refresh(services.engine)
     assert not hosts.add_collectors({"routeros"})
-    ids = {address: int(key) for key, address in ids_of(services).items()}
+    ids = {address: key for key, address in ids_of(services).items()}
     assert hosts.address_of(ids["10.0.0.1"]) == "10.0.0.1"
-    assert hosts.address_of(int(next(iter(ids_of(services, "snmp"))))) == ""
+    assert hosts.address_of(next(iter(ids_of(services, "snmp")))) == ""
     devices.edit(services.engine, "d1", DeviceDraft("d1", "10.9.9.9"))
     targets.remove(services.engine, "d2", "r")
     hosts.refresh(services.engine)
