@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
+from collections.abc import Collection
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller.db import database_clock, tables
-from poller.db.history import polls_of_span
+from poller.db.history import compaction, partitions, polls_of_span
 from poller.db.inventory import inventory_feed
 from poller.db.record import event_rows, retention, run_ledger, run_pages, stored_readings
 from poller.domain.failures.outcome import Result
@@ -212,3 +214,82 @@ def test_pruned_removals_are_marked_for_a_board_that_lacks_them(engine: Engine) 
 def test_the_clock_of_the_database_is_read_in_milliseconds(engine: Engine) -> None:
     """The servers of this test run on this host."""
     assert abs(database_clock.now_ms(engine) - time.time() * 1000) < 5_000
+
+
+def compacted(engine: Engine, days: Collection[float]) -> None:
+    """Store a poll and its block for each of these days; runs prove the time."""
+    for days_ago in days:
+        store(engine, days_ago)
+    # A younger poll stays fresh: the newest one of a target always does.
+    store(engine, min(days) - 0.5)
+    compaction.compact(engine, NOW + 400 * DAY, lambda _: None, time.monotonic() + 60)
+
+
+def polls_in_blocks(engine: Engine) -> list[int]:
+    """Ages of stored polls in days, rounded down, the youngest first."""
+    found = polls_of_span.between(engine, 1, 0, 2**62)
+    return sorted((NOW - stored.at_ms) // DAY for stored in found)
+
+
+@pytest.mark.parametrize("has_partitions", [True, False])
+def test_blocks_past_their_retention_are_removed(engine: Engine, has_partitions: bool) -> None:
+    """By the partition of a day on PostgreSQL, else one by one; a second pass removes nothing."""
+    prove_a_week(engine)
+    for days_ago in (12.5, 9.5, 6.5, 3.5):
+        store(engine, days_ago)
+    if has_partitions:
+        partitions.prepare(engine, NOW)
+    compacted(engine, (1.5,))
+    assert polls_in_blocks(engine) == [1, 1, 3, 6, 9, 12]
+    done = prune(engine)
+    dropped = has_partitions and engine.dialect.name == "postgresql"
+    assert (done.blocks, done.partitions >= 2) == ((0, True) if dropped else (2, False))
+    assert polls_in_blocks(engine) == [1, 1, 3, 6]
+    again = prune(engine)
+    assert (again.blocks, again.readings, again.partitions) == (0, 0, 0)
+
+
+def test_a_clock_that_is_100_days_ahead_removes_no_block(engine: Engine) -> None:
+    """Blocks age with proven time only, as rows do; also where their days are partitions."""
+    partitions.prepare(engine, NOW)
+    compacted(engine, range(1, 5))
+    late_ms = NOW + 100 * DAY
+    done = retention.prune(engine, late_ms, AGES, sleep=lambda _: None)
+    assert (done.blocks, done.partitions) == (0, 0)
+    assert done.kept_before is not None
+    assert len(polls_in_blocks(engine)) == 5
+
+
+def test_blocks_alone_prove_the_time(engine: Engine) -> None:
+    """Where runs are gone, days of blocks still show that the clock is right."""
+    compacted(engine, [day + 0.5 for day in range(1, 12)])
+    with engine.begin() as conn:
+        conn.execute(sa.delete(tables.runs))
+    done = prune(engine)
+    assert done.kept_before is None
+    assert max(polls_in_blocks(engine)) <= 7
+
+
+@pytest.mark.parametrize(("days_ago", "left"), [(9, True), (16, False)])
+def test_the_newest_day_of_blocks_stays_for_a_week(
+    engine: Engine, days_ago: int, left: bool
+) -> None:
+    """Events prove the time. Polls did not come any more, and all of them are past retention."""
+    event_rows.record(engine, [(f"{day}-0", event(day)) for day in range(1, 9)])
+    compacted(engine, [days_ago + part for part in (0.6, 0.9, 3)])
+    done = prune(engine)
+    assert [leftover.table for leftover in done.leftovers] == ["readings"] * left
+    assert bool(polls_in_blocks(engine)) == left
+    assert 3 + days_ago not in polls_in_blocks(engine)
+
+
+def test_a_shape_stays_as_long_as_a_block_may_need_it(engine: Engine) -> None:
+    """Also where roll-ups are kept longer than polls."""
+    prove_a_week(engine)
+    store(engine, 40)
+    store(engine, 1)
+    with engine.begin() as conn:
+        conn.execute(sa.update(tables.series_sets).values(seen_ms=NOW - 40 * DAY))
+    longer = dataclasses.replace(AGES, history_5m_ms=400 * DAY)
+    assert retention.prune(engine, NOW, longer, sleep=lambda _: None).shapes == 0
+    assert prune(engine).shapes == 1
