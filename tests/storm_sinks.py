@@ -237,7 +237,7 @@ def polled(cluster: Cluster) -> Polled:
         devices_table, devices_table.c.id == targets_table.c.device_id
     )
     with engine.connect() as connection:
-        names: dict[int, str] = dict(connection.execute(query).tuples().all())
+        names = {row.id: row.name for row in connection.execute(query)}
     found: dict[str, dict[int, int]] = {}
     for target_id, polls in polls_of_span.newest(engine, names, MOST_POLLS).items():
         of_device = found.setdefault(names[target_id], {})
