@@ -26,9 +26,11 @@ from poller.domain.history import block_merge
 from poller.domain.history.block import Block
 from poller.domain.history.poll_rows import RawPoll
 
-#: Targets that one look finds, and those whose polls one transaction moves: some tens of ms.
+#: Targets that one look finds.
 LOOK = 200
+#: Targets whose polls one transaction moves: some tens of milliseconds. Writers of SQLite wait.
 CHUNK = 8
+CHUNK_POSTGRESQL = 32
 #: Polls of one target that one transaction moves at most.
 MOST_POLLS = 240
 #: Steps of several processes queue up on this constant.
@@ -78,11 +80,12 @@ def compact(engine: Engine, now_ms: int, rest: Rest, until_mono: float) -> Compa
     the lock. A target with a damaged block is left as it is.
     """
     done = Compacted()
+    chunk = CHUNK_POSTGRESQL if engine.dialect.name == "postgresql" else CHUNK
     after: int | None = 0
     while after is not None:
         found = walk(engine, after, LOOK, now_ms)
         due = [each for each in found.due if each.target_id not in done.damaged]
-        for some in batched(due, CHUNK):
+        for some in batched(due, chunk):
             if time.monotonic() >= until_mono:
                 return done
             started_mono = time.monotonic()

@@ -8,6 +8,7 @@ What is left is written by planes: the lowest byte of all numbers, then the next
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,21 +173,30 @@ def _without_twins(
     A switch counts the same octets in 32 and in 64 bits.
     """
     fits = _fits_32(whole)
-    row_bytes = 4 * first.shape[1]
-    low = (first & (_LOW_32 - 1)).astype(np.uint32).tobytes()
-    originals: dict[bytes, int] = {}
-    kept: list[int] = []
+    low = (first & (_LOW_32 - 1)).astype(np.uint64)
+    sums = (low @ _weights(low.shape[1])).tolist()
+    originals: dict[int, int] = {}
+    pairs = []
     # A column of 64 bits comes first: it is never the twin.
     for position in np.argsort(fits, kind="stable").tolist():
-        key = low[position * row_bytes : (position + 1) * row_bytes]
-        original = originals.setdefault(key, position)
+        original = originals.setdefault(sums[position], position)
         if original != position and fits[position]:
-            column = columns[position]
-            plan.forms[column] = TWIN
-            plan.twins[column] = columns[original]
-        else:
-            kept.append(position)
-    return np.array(sorted(kept), dtype=np.intp)
+            pairs.append((position, original))
+    if not pairs:
+        return np.arange(len(columns))
+    twins, of = np.array(pairs, dtype=np.intp).T
+    same = (low[twins] == low[of]).all(axis=1)  # equal sums may be a coincidence
+    twins, of = twins[same], of[same]
+    plan.forms[columns[twins]] = TWIN
+    plan.twins[columns[twins]] = columns[of]
+    return np.delete(np.arange(len(columns)), twins)
+
+
+@lru_cache(maxsize=256)
+def _weights(size: int) -> Bits:
+    """Odd numbers that make the sums of different rows differ."""
+    numbers = np.arange(1, size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return numbers | np.uint64(1)
 
 
 def _fits_32(whole: Wide) -> NDArray[np.bool_]:
