@@ -77,7 +77,7 @@ def _traffic(rng: np.random.Generator, minutes: Floats, is_busy: bool) -> dict[s
     by_hour = 1 + 0.6 * np.sin(2 * np.pi * (minutes / 1440 - 0.3))
     drift = np.zeros(polls)
     changes = rng.normal(0, 0.12, polls)
-    for number in range(1, polls):
+    for number in range(1, polls if is_busy else 1):
         drift[number] = 0.9 * drift[number - 1] + changes[number]
     rate = mean * by_hour * np.exp(drift + rng.normal(0, 0.05, polls)) * is_busy
     octets = np.minimum(rate, _LINE_RATE) * 60

@@ -201,6 +201,6 @@ def _check(engine: Engine, days: list[Day]) -> None:
 
 SECTION = Section(
     asks="how many bytes does a sample of history take, and what does compaction cost?",
-    sizes={"full": Size(40, 24), "small": Size(20, 12), "tiny": Size(4, 2)},
+    sizes={"full": Size(200, 24), "small": Size(100, 3), "tiny": Size(4, 2)},
     run=run,
 )

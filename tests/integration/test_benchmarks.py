@@ -101,6 +101,15 @@ def test_the_api_section_reads_health_lists_and_explanations(tmp_path: Path) -> 
     assert min(found.values()) > 0
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("server")
+def test_the_history_section_keeps_every_bit_in_less_than_a_byte(tmp_path: Path) -> None:
+    """The section itself compares every poll with what was polled."""
+    found = values(measured(tmp_path, "history"))
+    assert 0 < found["sqlite_encoded"] < 1
+    assert found["sqlite_disk"] > found["sqlite_encoded"]
+
+
 @pytest.mark.usefixtures("server")
 def test_the_scrape_section_reads_every_series(tmp_path: Path) -> None:
     """Two scrapes have all series; the second one costs less."""
