@@ -274,8 +274,18 @@ def _rollups(name: str) -> Table[Any]:
 
 #: Roll-ups of 5 minutes; one row per target and UTC day.
 history_5m = _rollups("history_5m")
-#: Roll-ups of an hour; one row per target and UTC month.
+#: Roll-ups of an hour; one row per target and UTC day.
 history_1h = _rollups("history_1h")
+
+#: Days of targets whose roll-ups are to be made, or made anew after late results.
+history_pending = Table(
+    "history_pending",
+    metadata,
+    Column("day_ms", BigInteger, primary_key=True, autoincrement=False),  # 00:00 UTC
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("marks", BigInteger, nullable=False),  # grows with every change of the day's polls
+    sqlite_with_rowid=False,
+)
 
 #: One row per target and UTC day, made from `runs` by the job `daily-statistics`. A poll is a run
 #: that started and has an outcome; durations and lateness are those of polls.

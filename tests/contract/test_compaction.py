@@ -64,7 +64,7 @@ def counts(engine: Engine) -> tuple[int, int]:
 
 def clear(engine: Engine) -> None:
     with sql.writing(engine) as conn:
-        for table in (tables.readings, tables.history_blocks):
+        for table in (tables.readings, tables.history_blocks, tables.history_pending):
             conn.execute(sa.delete(table))
 
 
@@ -96,11 +96,14 @@ def answers(engine: Engine, ids: list[int], expected: Values) -> None:
             assert plain(found) == [*before, *(p for p in polls if p[0] >= since_ms)][-count:]
         assert plain([newest[target_id]] if target_id in newest else []) == polls[-1:]
         with sql.reading(engine) as conn:
-            block = polls_of_span.around(conn, target_id, middle, middle + HOUR)
+            around = polls_of_span.around(conn, target_id, middle, middle + HOUR)
         near = [p for p in polls if middle <= p[0] < middle + HOUR]
         near = [p for p in polls if p[0] < middle][-1:] + near
         near += [p for p in polls if p[0] >= middle + HOUR][:1]
-        assert [raw.at_ms for raw in (block.raw_polls() if block else ())] == [p[0] for p in near]
+        instants = [at_ms for block in around for at_ms in block.instants()]
+        assert len(instants) == len(set(instants))
+        assert set(instants) >= {p[0] for p in near}
+        assert set(instants) <= {p[0] for p in polls}
 
 
 class Crash(Exception):

@@ -64,33 +64,29 @@ def between(
         return stored_readings.with_shapes(conn, [(target_id, *poll) for poll in polls])
 
 
-def around(conn: Connection, target_id: int, start_ms: int, end_ms: int) -> Block | None:
-    """Return the polls of a target in [start, end) and the nearest one before and after them.
+def around(conn: Connection, target_id: int, start_ms: int, end_ms: int) -> list[Block]:
+    """Return blocks with the polls of a target in [start, end) and the nearest before and after.
 
-    None if there is no poll. Raises StoreError.
+    They may hold more polls, but none twice. Raises StoreError.
     """
-    begin = blocks.first_since(conn, target_id, start_ms - 1, end_ms, _ANY_MS)
-    last_ms = begin[-1].start_ms if begin else end_ms - 1
-    found: Polls = {}
-    for block in (*begin, *blocks.starting_after(conn, target_id, last_ms, _ANY_MS, 1)):
-        _add(found, block.raw_polls())
+    found = blocks.first_since(conn, target_id, start_ms - 1, end_ms, _ANY_MS)
+    last_ms = found[-1].start_ms if found else end_ms - 1
+    found += blocks.starting_after(conn, target_id, last_ms, _ANY_MS, 1)
+
     values = {"id": target_id, "start": start_ms, "end": end_ms, "limit": _ANY_MS}
-    _add(found, _raw(conn.execute(fresh_polls.BEFORE, values).all()))
-    _add(found, _raw(conn.execute(fresh_polls.BETWEEN, values).all()))
     after = {"id": target_id, "start": end_ms, "end": _ANY_MS, "limit": 1}
-    _add(found, _raw(conn.execute(fresh_polls.BETWEEN, after).all()))
-    return _nearest(found, start_ms, end_ms)
+    fresh = [
+        *_raw(conn.execute(fresh_polls.BEFORE, values).all()),
+        *_raw(conn.execute(fresh_polls.BETWEEN, values).all()),
+        *_raw(conn.execute(fresh_polls.BETWEEN, after).all()),
+    ]
+    if fresh:
+        from poller.domain.history.block import from_polls
 
-
-def _nearest(found: Polls, start_ms: int, end_ms: int) -> Block | None:
-    before = max((at_ms for at_ms in found if at_ms < start_ms), default=start_ms)
-    after = min((at_ms for at_ms in found if at_ms >= end_ms), default=end_ms)
-    chosen = [poll for at_ms, poll in found.items() if before <= at_ms <= after]
-    if not chosen:
-        return None
-    from poller.domain.history.block import from_polls
-
-    return from_polls(chosen)
+        known = {at_ms for block in found for at_ms in block.instants()}
+        new = [poll for poll in fresh if poll.at_ms not in known]
+        found += [from_polls(new)] if new else []
+    return found
 
 
 def _newest_fresh(

@@ -44,9 +44,8 @@ SHAPE_GRACE_MS = 86_400_000
 
 #: The span that a row of a roll-up holds from its start on, at most.
 _DAY_MS = 86_400_000
-_MONTH_MS = 31 * _DAY_MS
 #: Tables that PostgreSQL has in partitions, each with the span of a row.
-_PARTITIONED = {history_blocks: 0, history_5m: _DAY_MS, history_1h: _MONTH_MS}
+_PARTITIONED = {history_blocks: 0, history_5m: _DAY_MS, history_1h: _DAY_MS}
 
 #: Later than every row.
 _ANY_MS = 2**62
@@ -222,7 +221,7 @@ def _sources(ages: Ages) -> Iterator[tuple[str, Source, int]]:
     yield "readings", row_gaps.READINGS, ages.readings_ms
     yield "blocks", row_gaps.BLOCKS, ages.readings_ms
     yield "rollups", Source(history_5m.c.start_ms), ages.history_5m_ms + _DAY_MS
-    yield "rollups", Source(history_1h.c.start_ms), ages.history_1h_ms + _MONTH_MS
+    yield "rollups", Source(history_1h.c.start_ms), ages.history_1h_ms + _DAY_MS
     yield "events", row_gaps.EVENTS, ages.events_ms
     yield "target_days", Source(target_days.c.day_ms), ages.target_days_ms
 

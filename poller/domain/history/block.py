@@ -57,6 +57,11 @@ class Block:
         """The number of polls."""
         return sum(segment.polls for segment in self.segments)
 
+    def instants(self) -> Iterator[int]:
+        """The instant of every poll."""
+        for segment in self.segments:
+            yield from segment.at_ms.tolist()
+
     def raw_polls(self) -> Iterator[RawPoll]:
         """Every poll as a row, oldest first."""
         found: list[RawPoll] = []

@@ -10,7 +10,7 @@ from poller.domain.rollups.bucket_edges import CutSpans
 from poller.domain.rollups.counter_samples import CounterSamples
 from poller.domain.rollups.rollup import Buckets, CounterTable
 from poller.domain.rollups.sample_columns import Floats, Integers
-from poller.domain.rollups.verdict_columns import Code, Steps
+from poller.domain.rollups.verdict_columns import GAP, RESET, WRAP, Steps
 
 
 def roll_up(samples: CounterSamples, buckets: Buckets, interval_ms: int) -> CounterTable:
@@ -39,8 +39,8 @@ def _fill(table: CounterTable, steps: Steps, buckets: Buckets) -> None:
     table.known_ms[rows[is_plain]] = cut.lengths(every_step)
     odd = np.flatnonzero(~is_plain)
     if len(odd):
-        table.known_ms[rows[odd]] = cut.lengths(steps.codes[odd] <= Code.WRAP)
-        table.gap_ms[rows[odd]] = cut.lengths(steps.codes[odd] == Code.GAP)
+        table.known_ms[rows[odd]] = cut.lengths(steps.codes[odd] <= WRAP)
+        table.gap_ms[rows[odd]] = cut.lengths(steps.codes[odd] == GAP)
         table.resets[rows[odd]] = _resets(steps, odd, buckets)
 
     moving = np.flatnonzero(steps.growth.any(axis=1))
@@ -51,7 +51,7 @@ def _fill(table: CounterTable, steps: Steps, buckets: Buckets) -> None:
 def _resets(steps: Steps, chosen: Integers, buckets: Buckets) -> Integers:
     """Count the resets in each bucket: of steps that end in it, the bucket's end included."""
     counts = np.zeros((len(chosen), buckets.count), np.int64)
-    counter, step = np.nonzero(steps.codes[chosen] == Code.RESET)
+    counter, step = np.nonzero(steps.codes[chosen] == RESET)
     bucket = (steps.at_ms[step + 1] - 1 - buckets.start_ms) // buckets.step_ms
     inside = (bucket >= 0) & (bucket < buckets.count)
     np.add.at(counts, (counter[inside], bucket[inside]), 1)
@@ -78,10 +78,10 @@ def _least(per_second: Floats, codes: NDArray[np.uint8], cut: CutSpans) -> Float
     """Return the least rate in each bucket; that of averages over gaps if there is no other."""
     if not codes.any():
         return cut.least(per_second)
-    least = cut.least(np.where(codes <= Code.WRAP, per_second, np.inf))
-    averaged = np.flatnonzero((codes == Code.GAP).any(axis=1))
+    least = cut.least(np.where(codes <= WRAP, per_second, np.inf))
+    averaged = np.flatnonzero((codes == GAP).any(axis=1))
     if len(averaged):
-        is_average = codes[averaged] == Code.GAP
+        is_average = codes[averaged] == GAP
         averages = cut.least(np.where(is_average, per_second[averaged], np.inf))
         least[averaged] = np.where(np.isinf(least[averaged]), averages, least[averaged])
     return least

@@ -6,7 +6,6 @@ The bytes of the differences lie plane by plane, which compresses best.
 
 from __future__ import annotations
 
-import enum
 from typing import NamedTuple
 
 import numpy as np
@@ -18,17 +17,15 @@ from poller.domain.rollups.sample_columns import Floats, Integers
 _EXACT = 2.0**53
 
 
+Flags = NDArray[np.bool_]
+
+
 class MatrixError(ValueError):
     """The bytes are no matrix of this size."""
 
 
-class _Row(enum.IntEnum):
-    """How the numbers of a row are written."""
-
-    CONSTANT = 0
-    WHOLE = 1
-    FLOAT = 2
-    DOUBLE = 3
+#: How the numbers of a row are written. No enum: numpy takes long to compare with one.
+_CONSTANT, _WHOLE, _FLOAT, _DOUBLE = range(4)
 
 
 class Reader:
@@ -69,41 +66,42 @@ class Size(NamedTuple):
 def packed(matrix: Floats, exact: bool = False) -> bytes:
     """Return the bytes of a matrix of finite numbers."""
     kinds = _kinds(matrix, exact)
-    constants = matrix[kinds == _Row.CONSTANT]
+    constants = matrix[kinds == _CONSTANT]
     first = constants[:, :1] if constants.size else constants
     parts = [
         kinds.tobytes(),
         first.astype("<f8").tobytes(),
-        _pack_whole(matrix[kinds == _Row.WHOLE]),
-        _planes(matrix[kinds == _Row.FLOAT].astype("<f4").view("<u4"), 4),
-        _planes(matrix[kinds == _Row.DOUBLE].astype("<f8").view("<u8"), 8),
+        _pack_whole(matrix[kinds == _WHOLE]),
+        _planes(matrix[kinds == _FLOAT].astype("<f4").view("<u4"), 4),
+        _planes(matrix[kinds == _DOUBLE].astype("<f8").view("<u8"), 8),
     ]
     return b"".join(parts)
 
 
-def unpack(reader: Reader, size: Size) -> Floats:
-    """Return the matrix of these bytes. Raises MatrixError."""
+def unpack(reader: Reader, size: Size, chosen: Flags) -> Floats:
+    """Return the chosen rows of the matrix of these bytes. Raises MatrixError."""
     kinds = reader.array("u1", size.rows)
-    if kinds.size and kinds.max() > _Row.DOUBLE:
+    if kinds.size and kinds.max() > _DOUBLE:
         raise MatrixError("there is no such kind of row")
-    matrix = np.zeros(size)
-    counts = {kind: int((kinds == kind).sum()) for kind in _Row}
-    if size.columns:
-        constants = reader.array("<f8", counts[_Row.CONSTANT])
-        matrix[kinds == _Row.CONSTANT] = constants[:, None]
-    matrix[kinds == _Row.WHOLE] = _unpack_whole(reader, Size(counts[_Row.WHOLE], size.columns))
-    floats = _unpack_planes(reader, Size(counts[_Row.FLOAT], size.columns), 4)
-    matrix[kinds == _Row.FLOAT] = floats.view("<f4")
-    doubles = _unpack_planes(reader, Size(counts[_Row.DOUBLE], size.columns), 8)
-    matrix[kinds == _Row.DOUBLE] = doubles.view("<f8")
+    matrix = np.zeros((int(chosen.sum()), size.columns))
+    chosen_kinds = kinds[chosen]
+
+    constants = reader.array("<f8", int((kinds == _CONSTANT).sum()))
+    matrix[chosen_kinds == _CONSTANT] = constants[chosen[kinds == _CONSTANT], None]
+    of_whole = chosen[kinds == _WHOLE]
+    matrix[chosen_kinds == _WHOLE] = _unpack_whole(reader, size.columns, of_whole)
+    floats = _unpack_planes(reader, size.columns, chosen[kinds == _FLOAT], 4)
+    matrix[chosen_kinds == _FLOAT] = floats.view("<f4")
+    doubles = _unpack_planes(reader, size.columns, chosen[kinds == _DOUBLE], 8)
+    matrix[chosen_kinds == _DOUBLE] = doubles.view("<f8")
     return matrix
 
 
 def _kinds(matrix: Floats, exact: bool) -> NDArray[np.uint8]:
     is_whole = ((matrix == np.floor(matrix)) & (np.abs(matrix) < _EXACT)).all(axis=1)
     is_constant = (matrix == matrix[:, :1]).all(axis=1)
-    other = _Row.DOUBLE if exact else _Row.FLOAT
-    kinds = np.where(is_constant, _Row.CONSTANT, np.where(is_whole, _Row.WHOLE, other))
+    other = _DOUBLE if exact else _FLOAT
+    kinds = np.where(is_constant, _CONSTANT, np.where(is_whole, _WHOLE, other))
     return kinds.astype(np.uint8)
 
 
@@ -117,13 +115,13 @@ def _pack_whole(rows: Floats) -> bytes:
     return bytes([used]) + _planes(zigzag, used)
 
 
-def _unpack_whole(reader: Reader, size: Size) -> Floats:
-    if not size.rows * size.columns:
-        return np.zeros(size)
+def _unpack_whole(reader: Reader, columns: int, chosen: Flags) -> Floats:
+    if not len(chosen):
+        return np.zeros((0, columns))
     used = reader.number("u1")
     if used > 8:
         raise MatrixError("a number has more than eight bytes")
-    zigzag = _unpack_planes(reader, size, used, "<u8").astype(np.uint64)
+    zigzag = _unpack_planes(reader, columns, chosen, used, "<u8").astype(np.uint64)
     signs = -(zigzag & np.uint64(1)).astype(np.int64)
     differences = (zigzag >> np.uint64(1)).astype(np.int64) ^ signs
     return np.cumsum(differences, axis=1, dtype=np.int64).astype(np.float64)
@@ -138,10 +136,12 @@ def _planes(numbers: NDArray[np.unsignedinteger], used: int) -> bytes:
 
 
 def _unpack_planes(
-    reader: Reader, size: Size, used: int, kind: str | None = None
+    reader: Reader, columns: int, chosen: Flags, used: int, kind: str | None = None
 ) -> NDArray[np.generic]:
+    """Return the numbers of the chosen rows; the planes have those of all."""
     width = np.dtype(kind).itemsize if kind else used
-    planes = reader.array("u1", used * size.rows * size.columns)
-    numbers = np.zeros((*size, width), np.uint8)
-    numbers[:, :, :used] = planes.reshape(used, *size).transpose(1, 2, 0)
-    return numbers.view(kind or f"<u{width}").reshape(size)
+    planes = reader.array("u1", used * len(chosen) * columns)
+    planes = planes.reshape(used, len(chosen), columns)[:, chosen]
+    numbers = np.zeros((*planes.shape[1:], width), np.uint8)
+    numbers[:, :, :used] = planes.transpose(1, 2, 0)
+    return numbers.view(kind or f"<u{width}").reshape(planes.shape[1:])

@@ -6,7 +6,7 @@ A peak is written as a step of a scale above the mean (and a low one below it), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import cramjam
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from poller.domain.rollups import number_matrix
 from poller.domain.rollups.number_matrix import MatrixError, Reader, Size
 from poller.domain.rollups.rollup import Buckets, CounterTable, GaugeTable, Rollup, StateTable
-from poller.domain.rollups.sample_columns import Floats, SeriesRef
+from poller.domain.rollups.sample_columns import Floats, Integers, SeriesRef
 
 _VERSION = 1
 _LEVEL = 3
@@ -33,6 +33,10 @@ class RollupError(ValueError):
     """The bytes are no roll-up."""
 
 
+def _every(ref: SeriesRef) -> bool:
+    return True
+
+
 def encode(rollup: Rollup) -> bytes:
     """Return the bytes of a roll-up."""
     buckets = rollup.buckets
@@ -44,20 +48,43 @@ def encode(rollup: Rollup) -> bytes:
     return bytes([_VERSION]) + size + bytes(cramjam.zstd.compress(body, _LEVEL))
 
 
-def decode(data: bytes) -> Rollup:
-    """Return the roll-up of these bytes. Raises RollupError."""
+def decode(data: bytes, wants: Callable[[SeriesRef], bool] = _every) -> Rollup:
+    """Return the roll-up of these bytes, or of the series that are wanted. Raises RollupError."""
     reader = Reader(memoryview(_body(data)))
     try:
         start_ms, step_ms, count = reader.array("<i8", 3).tolist()
         if not (0 < count <= MAXIMUM_BUCKETS and 0 < step_ms <= 2**40 and abs(start_ms) < 2**53):
             raise RollupError("the buckets are impossible")
-        counters = _read_counters(reader, count)
-        gauges = _read_gauges(reader, count)
-        states = _read_states(reader, count)
+        counters = _read_counters(_Rows(reader, count, wants))
+        gauges = _read_gauges(_Rows(reader, count, wants))
+        states = _read_states(_Rows(reader, count, wants))
         reader.check_end()
     except MatrixError as error:
         raise RollupError(str(error)) from None
     return Rollup(Buckets(start_ms, step_ms, count), counters, gauges, states)
+
+
+class _Rows:
+    """Reads the matrices of a table: the rows of series that are wanted."""
+
+    def __init__(self, reader: Reader, count: int, wants: Callable[[SeriesRef], bool]) -> None:
+        refs = _read_refs(reader)
+        self._reader = reader
+        self._size = Size(len(refs), count)
+        self._chosen = np.fromiter(map(wants, refs), bool, len(refs))
+        self.refs = [ref for ref, is_chosen in zip(refs, self._chosen, strict=True) if is_chosen]
+
+    def floats(self) -> Floats:
+        return number_matrix.unpack(self._reader, self._size, self._chosen)
+
+    def integers(self) -> Integers:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.floats().astype(np.int64))
+
+    def column(self) -> Floats:
+        """Return one number for each row."""
+        numbers: Floats = self._reader.array("<f8", self._size.rows).astype(np.float64)
+        return np.asarray(numbers[self._chosen])
 
 
 def _body(data: bytes) -> bytearray:
@@ -91,22 +118,14 @@ def _counters(table: CounterTable) -> bytes:
     )
 
 
-def _read_counters(reader: Reader, count: int) -> CounterTable:
-    refs = _read_refs(reader)
-    matrices = [number_matrix.unpack(reader, Size(len(refs), count)) for _ in range(6)]
-    known_ms, gap_ms, resets, total, above, below = matrices
-    table = CounterTable(
-        refs=refs,
-        known_ms=known_ms.astype(np.int64),
-        gap_ms=gap_ms.astype(np.int64),
-        total=total,
-        low=below,
-        high=above,
-        resets=resets.astype(np.int64),
-    )
+def _read_counters(rows: _Rows) -> CounterTable:
+    known_ms, gap_ms, resets = rows.integers(), rows.integers(), rows.integers()
+    total, above, below = rows.floats(), rows.floats(), rows.floats()
+    table = CounterTable(rows.refs, known_ms, gap_ms, total, below, above, resets)
     mean = np.nan_to_num(table.mean())
-    table.high[:] = mean * _factor(above)
-    table.low[:] = np.where(below == _ZERO, 0.0, mean / _factor(below))
+    with np.errstate(over="ignore", invalid="ignore"):
+        table.high[:] = mean * _factor(above)
+        table.low[:] = np.where(below == _ZERO, 0.0, mean / _factor(below))
     return table
 
 
@@ -135,11 +154,10 @@ def _gauges(table: GaugeTable) -> bytes:
     )
 
 
-def _read_gauges(reader: Reader, count: int) -> GaugeTable:
-    refs = _read_refs(reader)
-    matrices = [number_matrix.unpack(reader, Size(len(refs), count)) for _ in range(5)]
-    known_ms, mean, low, high, last = matrices
-    return GaugeTable(refs, known_ms.astype(np.int64), mean, low, high, last)
+def _read_gauges(rows: _Rows) -> GaugeTable:
+    known_ms = rows.integers()
+    mean, low, high, last = (rows.floats() for _ in range(4))
+    return GaugeTable(rows.refs, known_ms, mean, low, high, last)
 
 
 def _states(table: StateTable) -> bytes:
@@ -147,11 +165,8 @@ def _states(table: StateTable) -> bytes:
     return _refs(table.refs) + values + number_matrix.packed(table.lasted_ms.astype(np.float64))
 
 
-def _read_states(reader: Reader, count: int) -> StateTable:
-    refs = _read_refs(reader)
-    values = reader.array("<f8", len(refs)).astype(np.float64)
-    lasted_ms = number_matrix.unpack(reader, Size(len(refs), count))
-    return StateTable(refs, values, lasted_ms.astype(np.int64))
+def _read_states(rows: _Rows) -> StateTable:
+    return StateTable(rows.refs, rows.column(), rows.integers())
 
 
 def _refs(refs: Sequence[SeriesRef]) -> bytes:

@@ -7,7 +7,7 @@ poll lacks is NaN, which every reader skips like a value that is no number.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poller.domain.history.block import Segment
+from poller.domain.history.block import Block, Segment
 from poller.domain.metrics.counter_evidence import EvidenceColumns, EvidenceFinder
 from poller.domain.metrics.reading import Kind, Series, SeriesSet
 from poller.domain.metrics.series_identity import Identity, Key, series_keys
@@ -30,6 +30,27 @@ class ShapedPolls(NamedTuple):
 
     shape: SeriesSet
     segment: Segment
+
+
+def joined(blocks: Iterable[Block], shapes: Mapping[int, SeriesSet]) -> list[ShapedPolls]:
+    """Return the polls of blocks by shape. Those of a shape that is not known are left out."""
+    by_shape: dict[int, list[Segment]] = {}
+    for block in blocks:
+        for segment in block.segments:
+            if segment.shape_id in shapes:
+                by_shape.setdefault(segment.shape_id, []).append(segment)
+    return [
+        ShapedPolls(shapes[shape_id], _one(segments)) for shape_id, segments in by_shape.items()
+    ]
+
+
+def _one(segments: Sequence[Segment]) -> Segment:
+    if len(segments) == 1:
+        return segments[0]
+    ordered = sorted(segments, key=lambda segment: int(segment.at_ms[0]))
+    at_ms = np.concatenate([segment.at_ms for segment in ordered])
+    values = np.concatenate([segment.values for segment in ordered], axis=1)
+    return Segment(ordered[0].shape_id, at_ms, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +84,7 @@ class LinedUpPolls:
     def __init__(self, polls: Iterable[ShapedPolls], by: Identity = Identity.IF_NAME) -> None:
         parts = [part for part in polls if part.segment.polls]
         # The newest shape comes last: its references and widths win.
-        self._parts = sorted(parts, key=lambda part: int(part.segment.at_ms[-1]))
+        self._parts = sorted(parts, key=lambda part: int(part.segment.at_ms.max()))
         self._plans = [shape_plan(part.shape, by) for part in self._parts]
         instants = [part.segment.at_ms for part in self._parts]
         joined = np.concatenate(instants) if instants else np.empty(0, np.int64)

@@ -6,7 +6,6 @@ three samples (a low one that was wrong) is decided by `counters.rates` itself.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,22 +20,15 @@ from poller.domain.rollups.sample_columns import Floats, Integers
 Flags = NDArray[np.bool_]
 
 
-class Code(enum.IntEnum):
-    """A verdict in one byte. Every code up to GAP has a rate."""
-
-    OK = 0
-    WRAP = 1
-    GAP = 2
-    RESET = 3
-    IMPLAUSIBLE = 4
-
-
+#: Verdicts in one byte; every one up to GAP has a rate. No enum: numpy takes long to compare with
+#: one.
+OK, WRAP, GAP, RESET, IMPLAUSIBLE = range(5)
 CODES = {
-    Verdict.OK: Code.OK,
-    Verdict.WRAP: Code.WRAP,
-    Verdict.GAP: Code.GAP,
-    Verdict.RESET: Code.RESET,
-    Verdict.IMPLAUSIBLE: Code.IMPLAUSIBLE,
+    Verdict.OK: OK,
+    Verdict.WRAP: WRAP,
+    Verdict.GAP: GAP,
+    Verdict.RESET: RESET,
+    Verdict.IMPLAUSIBLE: IMPLAUSIBLE,
 }
 
 
@@ -101,8 +93,8 @@ class _Judge:
                 codes[falling], growth[falling] = self._fallen(falling, growth[falling])
             self._judge_growth(codes, growth)
             self._find_resets(codes)
-            codes[:, self._seconds <= 0] = Code.IMPLAUSIBLE
-            growth[codes > Code.GAP] = 0.0
+            codes[:, self._seconds <= 0] = IMPLAUSIBLE
+            growth[codes > GAP] = 0.0
         for counter in falling:
             self._correct_wrong_samples(int(counter), codes, growth, fell[counter])
         return codes, growth
@@ -122,42 +114,42 @@ class _Judge:
             (capacity < ranges) & (grown <= capacity),
         )
         is_full &= (widths > 0) & (grown >= 0)
-        codes = np.where(fell, np.where(is_full, Code.WRAP, Code.RESET), Code.OK)
+        codes = np.where(fell, np.where(is_full, WRAP, RESET), OK)
         return codes.astype(np.uint8), grown
 
     def _judge_growth(self, codes: NDArray[np.uint8], growth: Floats) -> None:
         """Find the averages and the impossible among steps that have a growth."""
-        judged = codes <= Code.WRAP
+        judged = codes <= WRAP
         if self._has_gap.any():
-            codes[judged & self._has_gap] = Code.GAP
+            codes[judged & self._has_gap] = GAP
         for link, capacity in enumerate(self._capacity):
             rows = np.flatnonzero(self._samples.max_per_s_of == link)
             may_be_full_twice = capacity >= 2.0**32
             if may_be_full_twice.any():
                 narrow = rows[self._samples.widths[rows] == 32]
                 averaged = judged[narrow] & may_be_full_twice
-                codes[narrow] = np.where(averaged, Code.GAP, codes[narrow])
+                codes[narrow] = np.where(averaged, GAP, codes[narrow])
             too_much = growth[rows] > capacity
             if too_much.any():
                 impossible = judged[rows] & too_much
-                codes[rows] = np.where(impossible, Code.IMPLAUSIBLE, codes[rows])
+                codes[rows] = np.where(impossible, IMPLAUSIBLE, codes[rows])
         endless = ~np.isfinite(growth / self._seconds)
         if endless.any():
-            codes[judged & endless] = Code.IMPLAUSIBLE
+            codes[judged & endless] = IMPLAUSIBLE
 
     def _find_resets(self, codes: NDArray[np.uint8]) -> None:
         """Mark the resets that the device's own evidence proves."""
         if self._restarted.any():
-            codes[:, self._restarted] = Code.RESET
+            codes[:, self._restarted] = RESET
         if self._set_back is not None:
-            codes[self._set_back[self._samples.discontinuity_of]] = Code.RESET
+            codes[self._set_back[self._samples.discontinuity_of]] = RESET
 
     def _correct_wrong_samples(
         self, counter: int, codes: NDArray[np.uint8], growth: Floats, fell: Flags
     ) -> None:
         """Let the scalar engine decide where a counter returned after a fall without a reason."""
         values = self._samples.values[counter]
-        fell_back = fell & (codes[counter] == Code.RESET)
+        fell_back = fell & (codes[counter] == RESET)
         since_fall = values[2:] - values[:-2]
         returned = fell_back[:-1] & (since_fall >= 0) & (since_fall <= values[:-2] - values[1:-1])
         unusual = np.zeros(len(fell), bool)
@@ -186,7 +178,7 @@ class _Judge:
         whole = float(values[step + 1] - values[step - 1])
         share = self._seconds[step - 1] / (self._seconds[step - 1] + self._seconds[step])
         before = np.floor(whole * share + 0.5) if whole == np.floor(whole) else whole * share
-        codes[counter, step - 1 : step + 1] = Code.GAP
+        codes[counter, step - 1 : step + 1] = GAP
         growth[counter, step - 1] = before
         growth[counter, step] = whole - before
 

@@ -30,6 +30,7 @@ def test_every_job_of_ours_is_usable() -> None:
     assert set(JOBS.jobs) == {
         "board-audit",
         "compact-history",
+        "roll-up-history",
         "daily-statistics",
         "database-upkeep",
         "prune",

@@ -57,6 +57,20 @@ def test_a_roll_up_comes_back(original: Rollup) -> None:
     assert found.states.refs == original.states.refs
 
 
+def test_a_reader_gets_the_series_that_it_wants_only() -> None:
+    """The rows of one series are those that it has among all."""
+    all_series = rollup_codec.decode(_a_day())
+    [octets] = all_series.counters.refs
+    found = rollup_codec.decode(_a_day(), lambda ref: ref == octets)
+    assert np.array_equal(found.counters.total, all_series.counters.total)
+    assert np.array_equal(found.counters.high, all_series.counters.high)
+    assert (len(all_series.gauges.refs), len(found.gauges.refs)) == (1, 0)
+    [uptime] = all_series.gauges.refs
+    other = rollup_codec.decode(_a_day(), lambda ref: ref == uptime)
+    assert np.array_equal(other.gauges.mean, all_series.gauges.mean)
+    assert not other.counters.refs
+
+
 @settings(max_examples=20, deadline=None)
 @given(original=rollups())
 def test_a_roll_up_that_is_stored_again_does_not_drift(original: Rollup) -> None:

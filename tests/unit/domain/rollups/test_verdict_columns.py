@@ -18,7 +18,7 @@ from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 from poller.domain.rollups import verdict_columns
 from poller.domain.rollups.counter_samples import CounterSamples, counter_samples
 from poller.domain.rollups.sample_columns import LinedUpPolls, SeriesRef
-from poller.domain.rollups.verdict_columns import Code
+from poller.domain.rollups.verdict_columns import GAP, OK
 from tests.unit.domain.rollups.history_polls import MINUTE, START, series, shaped
 
 NAN = math.nan
@@ -119,7 +119,7 @@ class Step(NamedTuple):
     """The end of a step, its verdict and the growth; whether the growth is a share of two steps."""
 
     at_ms: int
-    code: Code
+    code: int
     growth: float
     is_share: bool = False
 
@@ -131,7 +131,7 @@ def _by_columns(samples: CounterSamples, interval_ms: int) -> dict[tuple[int, in
         for row, counter in enumerate(steps.counters):
             for step, at_ms in enumerate(steps.at_ms[1:].tolist()):
                 growth = float(steps.growth[row, step])
-                found[int(counter), at_ms] = Step(at_ms, Code(steps.codes[row, step]), growth)
+                found[int(counter), at_ms] = Step(at_ms, int(steps.codes[row, step]), growth)
     return found
 
 
@@ -144,7 +144,7 @@ def _by_scalars(line: Sequence[Rate]) -> list[Step]:
         is_share = rate.per_second is not None and rate.seconds > seconds
         if is_share:
             growth = per_second * (rate.seconds - seconds)
-            expected[-1] = Step(before.at_ms, Code.GAP, growth, is_share=True)
+            expected[-1] = Step(before.at_ms, GAP, growth, is_share=True)
         code = verdict_columns.CODES[rate.verdict]
         expected.append(Step(rate.at_ms, code, per_second * seconds, is_share))
     return expected
@@ -193,5 +193,5 @@ def test_a_low_sample_that_was_wrong_leaves_an_average() -> None:
     samples = counter_samples(LinedUpPolls(shaped(_polls(LOW_ONCE))))
     [steps] = verdict_columns.judge(samples, MINUTE)
     octets = [_series(ref).name for ref in samples.refs].index("ifHCInOctets")
-    assert steps.codes[octets].tolist() == [Code.OK, Code.GAP, Code.GAP, Code.OK]
+    assert steps.codes[octets].tolist() == [OK, GAP, GAP, OK]
     assert steps.growth[octets].sum() == 4 * 9_000

@@ -1,0 +1,84 @@
+"""The roll-ups of a span: stored days, and those not rolled up yet, from their polls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from poller import errors
+from poller.db import engine as sql
+from poller.db.history import rollups
+from poller.db.tables import history_1h, history_5m
+from poller.domain.rollups.touched_days import DAY_MS, day_of
+
+if TYPE_CHECKING:
+    from poller.domain.rollups.rollup import Rollup
+    from poller.domain.rollups.sample_columns import SeriesRef
+
+_TABLES = {300_000: history_5m, 3_600_000: history_1h}
+
+
+def between(
+    engine: Engine,
+    target_id: int,
+    step_ms: int,
+    start_ms: int,
+    end_ms: int,
+    wants: Callable[[SeriesRef], bool] | None = None,
+) -> list[Rollup]:
+    """Return the roll-ups of the days that [start, end) touches, oldest first.
+
+    `step_ms` is 300,000 or 3,600,000. Only series that are `wanted` are read from stored rows; a
+    day without a stored row, as today, is rolled up here. Raises StoreError.
+    """
+    with sql.reading(engine) as conn:
+        stored = _stored(conn, target_id, step_ms, start_ms, end_ms)
+        found = {day_ms: _decoded(target_id, day_ms, data, wants) for day_ms, data in stored}
+        newest_ms = max(found, default=day_of(start_ms) - DAY_MS)
+        for day_ms in range(newest_ms + DAY_MS, end_ms, DAY_MS):
+            fresh = _fresh(conn, target_id, step_ms, day_ms)
+            if fresh is not None:
+                found[day_ms] = fresh
+    return [found[day_ms] for day_ms in sorted(found)]
+
+
+def _stored(
+    conn: Connection, target_id: int, step_ms: int, start_ms: int, end_ms: int
+) -> list[tuple[int, bytes]]:
+    table = _TABLES[step_ms]
+    rows = conn.execute(
+        sa.select(table.c.start_ms, table.c.data)
+        .where(
+            table.c.target_id == target_id,
+            table.c.start_ms >= day_of(start_ms),
+            table.c.start_ms < end_ms,
+        )
+        .order_by(table.c.start_ms)
+    )
+    return [(day_ms, bytes(data)) for day_ms, data in rows]
+
+
+def _decoded(
+    target_id: int, day_ms: int, data: bytes, wants: Callable[[SeriesRef], bool] | None
+) -> Rollup:
+    from poller.domain.rollups import rollup_codec
+
+    try:
+        return rollup_codec.decode(data, wants) if wants else rollup_codec.decode(data)
+    except rollup_codec.RollupError as error:
+        message = f"the roll-up of target {target_id} from {day_ms} on cannot be read"
+        hint = "restore the row of history_5m or history_1h from a backup, or delete it"
+        raise errors.StoreError(message, str(error), hint) from None
+
+
+def _fresh(conn: Connection, target_id: int, step_ms: int, day_ms: int) -> Rollup | None:
+    from poller.domain.rollups import rollup
+
+    buckets = rollup.of_day(day_ms, rollup.FIVE_MINUTES_MS)
+    fine = rollups.from_polls(conn, target_id, buckets)
+    if fine is None or step_ms == buckets.step_ms:
+        return fine
+    return rollup.coarser(fine, step_ms // buckets.step_ms)

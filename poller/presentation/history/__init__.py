@@ -1,0 +1,1 @@
+"""The history of readings as JSON and as text."""
