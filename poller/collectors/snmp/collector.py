@@ -86,7 +86,9 @@ class SnmpCollector:
             # After the handshake: the device's sysUpTime is compared with this instant.
             now = asyncio.get_running_loop().time()
             period = change_detection.refresh_period(now, options.refresh, poll.target_id)
-            items, complete = await poll_read.read(walkers, _modules(options), memory, now, period)
+            items, complete = await poll_read.read(
+                walkers, _modules(options), memory, now, period, rests=options.resting
+            )
             memory.slow = walkers.is_slow
             items.append(api.Traffic(walkers.sent, walkers.retried, walkers.answered_mono))
             return items

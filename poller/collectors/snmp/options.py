@@ -95,6 +95,13 @@ class SnmpOptions(api.Options):
             "0 reads them at every poll",
         ),
     ] = 600.0
+    resting: Annotated[
+        bool,
+        Field(
+            description="Leave out interface numbers that stand still: between two refreshes, "
+            "columns such as the speed, and all but the state of ports that are down"
+        ),
+    ] = True
     walks: Annotated[
         int,
         Field(

@@ -94,6 +94,9 @@ class Link:
         self._bulk = bulk
         self.max_get_oids = 20 if bulk else 1
         self.requested: list[str] = []
+        #: Requests, and variables in their responses.
+        self.requests = 0
+        self.varbinds = 0
         self.returned: set[str] = set()
         #: Subtrees that do not answer.
         self.silent: tuple[str, ...] = ()
@@ -103,8 +106,10 @@ class Link:
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
         self._receive(cursor)
+        self.requests += 1
         start = bisect.bisect_right(self._keys, oid.parse(cursor))
         after = self._sorted[start : start + min(repetitions, self._most_rows)]
+        self.varbinds += len(after)
         within = [row for row in after if oid.covers(root, row[0])]
         self.returned.update(name for name, _ in after)
         if not after and not self._bulk:
@@ -112,6 +117,8 @@ class Link:
         return Page(within, ended=len(within) < len(after) or not after)
 
     async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
+        self.requests += 1
+        self.varbinds += len(oids)
         for name in oids:
             self._receive(name)
         if len(oids) > self._most_oids:
@@ -123,6 +130,8 @@ class Link:
 
     async def next_oids(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
         starts = [bisect.bisect_right(self._keys, oid.parse(name)) for name in oids]
+        self.requests += 1
+        self.varbinds += len(oids)
         for name in oids:
             self._receive(name)
         if not self.multi_get_next:

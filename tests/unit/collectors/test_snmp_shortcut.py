@@ -41,6 +41,7 @@ class Poller:
     memory: TargetMemory = field(default_factory=lambda: new_memory(ModuleSet(())))
     link: dict[str, Any] = field(default_factory=dict)
     refresh_s: float = REFRESH_S
+    rests: bool = False
     #: The module set of every name; None: the built-in ones.
     select: ModuleSet | None = field(default=None, init=False)
 
@@ -73,7 +74,12 @@ class Poller:
         )
         period = change_detection.refresh_period(clock, self.refresh_s, 7)
         return await poll_read.read(
-            ParallelWalkers(walker, open_walker, 1), wanted, self.memory, clock, period
+            ParallelWalkers(walker, open_walker, 1),
+            wanted,
+            self.memory,
+            clock,
+            period,
+            self.rests,
         )
 
     def reads_texts(self) -> bool:

@@ -7,7 +7,7 @@ plans.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
@@ -113,6 +113,19 @@ class Plan:
         plan._shaping_at = interned.sequence(shaping_at)
         plan._expect(oids, values)
         return plan
+
+    def direct_columns(self) -> Iterator[tuple[int, int]]:
+        """Row and column of the readings, for each number that is taken as it is."""
+        return ((row, column) for column, row in enumerate(self._direct_at))
+
+    def converted_columns(self) -> Iterator[tuple[int, int, Callable[[Any], Any]]]:
+        """Row, column of the readings and conversion, for each number that is converted."""
+        first = len(self._direct_at)
+        return ((row, first + at, convert) for at, (row, convert) in enumerate(self._converted))
+
+    def shaping_positions(self) -> Sequence[int]:
+        """The rows whose values must stay the same."""
+        return self._shaping_at
 
     def read_exact(self, values: Sequence[Value]) -> ReadingSet:
         """Read the values the plan was made from, as Python integers.

@@ -19,11 +19,14 @@ from poller.collectors.snmp.read import change_detection, shortcut
 from poller.collectors.snmp.read.change_detection import PartRead
 from poller.collectors.snmp.read.poll_links import ParallelWalkers
 from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.resting_rows import Rest
 from poller.collectors.snmp.read.shortcut import FullRead, RouteFailed, Shortcut
 from poller.collectors.snmp.read.walker import Walked, Walker
 
 #: Where every poll reads everything, the device is identified again after this time.
 CHOICE_AGE_S = 3600.0
+#: After this many refresh periods a target whose resting values moved is tried again.
+REST_AGAIN = 8
 #: The part of change signals that are read on their own.
 _SIGNALS = Part("signals")
 
@@ -50,6 +53,8 @@ class TargetMemory:
     codec_only: bool = False
     #: The last poll was slow.
     slow: bool = False
+    #: What may rest: less after a resting value moved.
+    rest: Rest = Rest.PORTS
 
 
 class PollResult(NamedTuple):
@@ -73,21 +78,21 @@ async def read(
     memory: TargetMemory,
     now: float,
     period: int | None,
+    rests: bool = False,
 ) -> PollResult:
     """Read one poll. `period` is the refresh period, None if every poll reads everything.
 
-    Raises DeviceErrors.
+    `rests`: rows whose values stand still may be left out. Raises DeviceErrors.
     """
     previous = memory.shortcut
     memory.shortcut = None  # until it works once more
     failed = None
     if previous is not None and previous.period == period:
         try:
-            rows = await shortcut.follow(previous.route, walkers)
+            readings = await _read_numbers(previous, walkers, now)
         except RouteFailed as error:
             failed = error
         else:
-            readings = previous.read(rows, now)
             if readings is not None:
                 memory.shortcut = previous
                 return PollResult(_yielded(readings, previous.plan), complete=True)
@@ -104,10 +109,38 @@ async def read(
     repeatable = _remember(full_read, memory, now)
     # Filters choose rows by the values of a column, so they need a full read every time.
     if plan is not None and repeatable and period is not None and not module_set.filter_parts:
+        values = items[0].values if isinstance(items[0], api.ReadingSet) else ()
+        memory.rest = _next_rest(memory.rest, previous, period)
+        rest = memory.rest if rests else Rest.NOTHING
         memory.shortcut = shortcut.make(
-            full_read, module_set, plan, memory.sizes, now, period, previous
+            full_read, module_set, plan, memory.sizes, now, period, previous, values, rest
         )
     return PollResult(items, complete=not full_read.failures)
+
+
+async def _read_numbers(
+    previous: Shortcut, walkers: ParallelWalkers, now: float
+) -> api.ReadingSet | None:
+    """Readings along the lean route, else along the whole one; None if more than numbers changed.
+
+    Raises RouteFailed and DeviceErrors.
+    """
+    if previous.lane is not None and previous.lane.proven:
+        rows = await shortcut.follow(previous.lane.route, walkers)
+        readings = previous.read_lane(rows, now)
+        if readings is not None:
+            return readings
+    rows = await shortcut.follow(previous.route, walkers)
+    return previous.read(rows, now)
+
+
+def _next_rest(rest: Rest, previous: Shortcut | None, period: int) -> Rest:
+    """Let less rest after a resting value moved; try everything again once in a while."""
+    if period % REST_AGAIN == 0:
+        return Rest.PORTS
+    if previous is not None and previous.restless:
+        return Rest(max(Rest.NOTHING, rest - 1))
+    return rest
 
 
 def _remember(full_read: FullRead, memory: TargetMemory, now: float) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from poller.collectors.snmp.modules.module_set import ModuleSet
@@ -89,10 +89,17 @@ class _Span(NamedTuple):
 
 
 def find(
-    reads: Sequence[PartRead], module_set: ModuleSet, signals: Sequence[str], capacity: Capacity
+    reads: Sequence[PartRead],
+    module_set: ModuleSet,
+    signals: Sequence[str],
+    capacity: Capacity,
+    resting: Container[str] = (),
 ) -> Route:
-    """The route to all numbers of a full read, with the `signals` as its first rows."""
-    columns = [_needed_columns(read, module_set) for read in reads]
+    """The route to all numbers of a full read but the resting ones.
+
+    The `signals` are its first rows.
+    """
+    columns = [_needed_columns(read, module_set, resting) for read in reads]
     spans = _joined(sorted(_walked_spans(columns, capacity)), capacity)
 
     get = dict.fromkeys(signals)
@@ -140,12 +147,20 @@ def _positions(
     return positions
 
 
-def _needed_columns(read: PartRead, module_set: ModuleSet) -> Columns:
+def count_requests(route: Route, capacity: Capacity) -> int:
+    """Requests that following a route takes, without its probes."""
+    count = -(-len(route.get) // capacity.oids)
+    for each in route.ranges:
+        count += -(-(each.rows + each.ends) // capacity.rows)
+    return count
+
+
+def _needed_columns(read: PartRead, module_set: ModuleSet, resting: Container[str]) -> Columns:
     """The columns of the rows whose values change; see `Columns`."""
     walked = read.part.walk
     columns: list[str | None] = []
     for oid, _ in read.rows:
-        metric = module_set.number_metric(oid)
+        metric = None if oid in resting else module_set.number_metric(oid)
         if metric is None:
             columns.append(None)
         elif metric.indexes and walked and oid != walked:

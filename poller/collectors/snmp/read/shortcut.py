@@ -15,10 +15,12 @@ from poller.collectors import api
 from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.metrics.reading_plan import Plan
 from poller.collectors.snmp.modules.module_set import ModuleSet
-from poller.collectors.snmp.read import change_detection, route
+from poller.collectors.snmp.read import change_detection, lane, resting_rows, route
 from poller.collectors.snmp.read.change_detection import PartRead, Signals, TableProbe
+from poller.collectors.snmp.read.lane import Lane
 from poller.collectors.snmp.read.poll_links import ParallelWalkers
 from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.resting_rows import Rest
 from poller.collectors.snmp.read.route import Capacity, Route, RowRange
 from poller.collectors.snmp.read.walker import Walker
 from poller.collectors.snmp.wire.value_types import Value
@@ -61,6 +63,22 @@ class Shortcut:
     signals: Signals
     #: The refresh period in which the shortcut may be used.
     period: int
+    #: The lean read, once it is proven; None if nothing rests.
+    lane: Lane | None = None
+    #: A resting value moved in this period.
+    restless: bool = False
+
+    def read_lane(self, rows: Sequence[Row], now: float) -> ReadingSet | None:
+        """Readings of the lean route's rows; None, and no lane any more, if a state has changed."""
+        readings = self.lane.read(rows) if self.lane is not None else None
+        if readings is not None:
+            _, values = zip(*rows[: len(self.signal_oids)], strict=True)
+            signals = Signals(now, values)
+            if not change_detection.has_changed(self.signal_oids, self.signals, signals):
+                self.signals = signals
+                return readings
+        self.lane = None
+        return None
 
     def read(self, rows: Sequence[Row], now: float) -> ReadingSet | None:
         """Readings of the route's rows; None if anything but numbers has changed."""
@@ -75,7 +93,18 @@ class Shortcut:
         if change_detection.has_changed(self.signal_oids, self.signals, signals):
             return None
         self.signals = signals
+        self._prove_lane(readings)
         return readings
+
+    def _prove_lane(self, readings: ReadingSet) -> None:
+        """Use the lane from the next poll on, or drop it."""
+        if self.lane is None:
+            return
+        if self.lane.has_other_states(readings.values):
+            self.lane = None
+        elif not self.lane.prove(readings.values):
+            self.lane = None
+            self.restless = True
 
     def fits(self, full_plan: Plan, capacity: Capacity, signal_oids: tuple[str, ...]) -> bool:
         """Whether a route for these would be the same one."""
@@ -92,19 +121,58 @@ def make(
     now: float,
     period: int,
     previous: Shortcut | None,
+    values: Sequence[float],
+    rest: Rest = Rest.NOTHING,
 ) -> Shortcut | None:
-    """The shortcut for the following polls, after a full read. None if no number was read."""
+    """The shortcut for the following polls, after a full read. None if no number was read.
+
+    `values` are the readings of that read.
+    """
     capacity = Capacity(sizes.rows_per_response, sizes.oids_per_get)
     signal_oids = tuple(full_read.signals)
     signals = Signals(now, tuple(full_read.signals.values()))
 
     if previous is not None and previous.fits(full_plan, capacity, signal_oids):
-        return replace(previous, signals=signals, period=period)
+        made = replace(previous, signals=signals, period=period, restless=False)
+    else:
+        chosen = _cached_route(full_read, module_set, signal_oids, capacity)
+        if not chosen.positions:
+            return None
+        plan = _narrowed_plan(full_plan, full_read, chosen)
+        made = _shortcut(chosen, plan, full_plan, capacity, signal_oids, signals, period)
 
-    chosen = _cached_route(full_read, module_set, signal_oids, capacity)
-    if not chosen.positions:
+    made.lane = _lane(made, full_read, module_set, values, rest)
+    return made
+
+
+def _lane(
+    whole: Shortcut,
+    full_read: FullRead,
+    module_set: ModuleSet,
+    values: Sequence[float],
+    rest: Rest,
+) -> Lane | None:
+    """The lean read beside a shortcut; None if nothing rests, or too little to pay."""
+    rows = full_read.rows
+    found = resting_rows.find(rows, module_set, rest)
+    if found is None:
         return None
-    plan = _narrowed_plan(full_plan, full_read, chosen)
+    lean = _cached_route(full_read, module_set, whole.signal_oids, whole.capacity, found.resting)
+    most = lane.WORTHWHILE * route.count_requests(whole.route, whole.capacity)
+    if route.count_requests(lean, whole.capacity) > most:
+        return None
+    return lane.make(lean, rows, whole.full_plan, found, values)
+
+
+def _shortcut(
+    chosen: Route,
+    plan: Plan,
+    full_plan: Plan,
+    capacity: Capacity,
+    signal_oids: tuple[str, ...],
+    signals: Signals,
+    period: int,
+) -> Shortcut:
     return Shortcut(
         route=chosen,
         plan=plan,
@@ -131,17 +199,18 @@ def _cached_route(
     module_set: ModuleSet,
     signal_oids: tuple[str, ...],
     capacity: Capacity,
+    resting: frozenset[str] = frozenset(),
 ) -> Route:
     """Devices of one kind have the same rows, and share their route."""
     parts = [read.part for read in full_read.reads]
     oid_hashes = [hash(tuple(oid for oid, _ in read.rows)) for read in full_read.reads]
-    key = (signal_oids, capacity, *parts, *oid_hashes)
+    key = (signal_oids, capacity, hash(resting), *parts, *oid_hashes)
 
     cached = module_set.routes.get(key)
     if cached is None:
         if len(module_set.routes) >= _MAX_ROUTES:
             module_set.routes.clear()
-        cached = route.find(full_read.reads, module_set, signal_oids, capacity)
+        cached = route.find(full_read.reads, module_set, signal_oids, capacity, resting)
         module_set.routes[key] = cached
     return cached
 
