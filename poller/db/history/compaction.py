@@ -29,10 +29,10 @@ from poller.domain.history.poll_rows import RawPoll
 #: Targets that one look finds.
 LOOK = 200
 #: Targets whose polls one transaction moves: some tens of milliseconds. Writers of SQLite wait.
-CHUNK = 8
+CHUNK = 4
 CHUNK_POSTGRESQL = 32
 #: Polls of one target that one transaction moves at most.
-MOST_POLLS = 240
+MOST_POLLS = 120
 #: Steps of several processes queue up on this constant.
 _ADVISORY_LOCK = 7_305_511_803
 STATEMENT_TIMEOUT = "20s"
