@@ -1,7 +1,7 @@
 """The verdicts of `domain/metrics/counters.py` for whole columns of samples at once.
 
-The rules are those of `counters.rate`; a property test holds the two equal. What needs a look at
-three samples (a low one that was wrong) is decided by `counters.rates` itself.
+The rules are those of `counters.rates`, and a property test holds the two equal: a busy counter of
+32 bits falls every minute, and one step at a time would take as long as the poll itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poller.domain.metrics import counters
-from poller.domain.metrics.counters import Point, Verdict
+from poller.domain.metrics.counters import Verdict
 from poller.domain.rollups.counter_samples import CounterSamples
 from poller.domain.rollups.sample_columns import Floats, Integers
 
@@ -73,13 +73,15 @@ class _Judge:
 
     def __init__(self, samples: CounterSamples, interval_ms: int) -> None:
         self._samples = samples
-        self._interval_ms = interval_ms
         step_ms = np.diff(samples.at_ms)
         self._seconds = step_ms / 1000
         self._has_gap = (step_ms > counters.GAP_INTERVALS * interval_ms) & (interval_ms > 0)
-        self._capacity = _capacity(samples, self._seconds)
-        self._restarted = _restarted(samples.uptime_cs, self._seconds)
-        changed = _changed(samples.discontinuity_cs)
+        limits = samples.max_per_s
+        self._capacity = _capacity(limits[:, :-1], limits[:, 1:], self._seconds)
+        uptime = samples.uptime_cs
+        self._restarted = _restarted(uptime[:-1], uptime[1:], self._seconds)
+        discontinuity = samples.discontinuity_cs
+        changed = _changed(discontinuity[:, :-1], discontinuity[:, 1:])
         self._set_back = changed if changed.any() else None
 
     def steps(self) -> tuple[NDArray[np.uint8], Floats]:
@@ -147,64 +149,58 @@ class _Judge:
     def _correct_wrong_samples(
         self, counter: int, codes: NDArray[np.uint8], growth: Floats, fell: Flags
     ) -> None:
-        """Let the scalar engine decide where a counter returned after a fall without a reason."""
+        """Find samples that were wrong, as `counters.rates` does: the counter soon returned.
+
+        The growth over such a sample is an average, which the two steps beside it share.
+        """
         values = self._samples.values[counter]
         fell_back = fell & (codes[counter] == RESET)
         since_fall = values[2:] - values[:-2]
         returned = fell_back[:-1] & (since_fall >= 0) & (since_fall <= values[:-2] - values[1:-1])
-        unusual = np.zeros(len(fell), bool)
-        unusual[:-1] |= returned
-        unusual[1:] |= returned
-        for first, last in _runs(unusual):
-            self._judge_window(counter, first, last, codes, growth)
+        low = np.flatnonzero(returned) + 1
+        low = low[~self._is_reset_over(counter, low)]
+        if not len(low):
+            return
 
-    def _judge_window(
-        self, counter: int, first: int, last: int, codes: NDArray[np.uint8], growth: Floats
-    ) -> None:
-        """Judge the steps from `first` to `last` of one counter by `counters.rates`."""
-        points = [self._point(counter, poll) for poll in range(first, last + 2)]
-        width = int(self._samples.widths[counter])
-        results = list(counters.rates(points, width, self._interval_ms))
-        for step, result in enumerate(results[1:], first):
-            codes[counter, step] = CODES[result.verdict]
-            if result.per_second is None:
-                growth[counter, step] = 0.0
-            elif result.seconds > self._seconds[step]:
-                self._average(counter, step, codes, growth)
+        whole = values[low + 1] - values[low - 1]
+        is_possible = ~(whole > self._capacity_over(counter, low))
+        codes[counter, low[~is_possible]] = IMPLAUSIBLE
+        growth[counter, low[~is_possible]] = 0.0
 
-    def _average(self, counter: int, step: int, codes: NDArray[np.uint8], growth: Floats) -> None:
-        """Spread the growth over a wrong sample on the two steps beside the sample."""
-        values = self._samples.values[counter]
-        whole = float(values[step + 1] - values[step - 1])
-        share = self._seconds[step - 1] / (self._seconds[step - 1] + self._seconds[step])
-        before = np.floor(whole * share + 0.5) if whole == np.floor(whole) else whole * share
-        codes[counter, step - 1 : step + 1] = GAP
-        growth[counter, step - 1] = before
-        growth[counter, step] = whole - before
+        low, whole = low[is_possible], whole[is_possible]
+        share = whole * (self._seconds[low - 1] / self._seconds_over(low))
+        share = np.where(whole == np.floor(whole), np.floor(share + 0.5), share)
+        codes[counter, low - 1] = codes[counter, low] = GAP
+        growth[counter, low - 1] = share
+        growth[counter, low] = whole - share
 
-    def _point(self, counter: int, poll: int) -> Point:
+    def _is_reset_over(self, counter: int, low: Integers) -> Flags:
+        """Whether evidence proves a reset between the polls beside a low sample."""
         samples = self._samples
-        discontinuity = samples.discontinuity_cs[samples.discontinuity_of[counter], poll]
-        limit = samples.max_per_s[samples.max_per_s_of[counter], poll]
-        return Point(
-            at_ms=int(samples.at_ms[poll]),
-            value=float(samples.values[counter, poll]),
-            uptime_cs=_or_none(samples.uptime_cs[poll]),
-            discontinuity_cs=_or_none(discontinuity),
-            max_per_s=float(limit) or None,
-        )
+        uptime = samples.uptime_cs
+        restarted = _restarted(uptime[low - 1], uptime[low + 1], self._seconds_over(low))
+        discontinuity_cs = samples.discontinuity_cs[samples.discontinuity_of[counter]]
+        return restarted | _changed(discontinuity_cs[low - 1], discontinuity_cs[low + 1])
+
+    def _seconds_over(self, low: Integers) -> Floats:
+        """Return the time between the polls beside a low sample."""
+        return np.asarray((self._samples.at_ms[low + 1] - self._samples.at_ms[low - 1]) / 1000)
+
+    def _capacity_over(self, counter: int, low: Integers) -> Floats:
+        """Return what the link can have carried between the polls beside a low sample."""
+        limits = self._samples.max_per_s[self._samples.max_per_s_of[counter]]
+        return _capacity(limits[low - 1], limits[low + 1], self._seconds_over(low))
 
 
-def _capacity(samples: CounterSamples, seconds: Floats) -> Floats:
-    """Return what each link can have carried in each step; NaN for an unknown speed."""
-    limit = np.maximum(samples.max_per_s[:, :-1], samples.max_per_s[:, 1:])
+def _capacity(before: Floats, now: Floats, seconds: Floats) -> Floats:
+    """Return what links can have carried from their limits; NaN for an unknown speed."""
+    limit = np.maximum(before, now)
     capacity = limit * counters.SPEED_MARGIN * (seconds + counters.REFRESH_S)
     return np.where(limit > 0, capacity, np.nan)
 
 
-def _restarted(uptime_cs: Floats, seconds: Floats) -> Flags:
+def _restarted(before: Floats, now: Floats, seconds: Floats) -> Flags:
     """Return the steps over which the uptime does not continue. See `counters.reset_reason`."""
-    before, now = uptime_cs[:-1], uptime_cs[1:]
     elapsed = 100 * seconds
     slack = 100 * counters.UPTIME_SLACK_S + counters.UPTIME_DRIFT * elapsed
     with np.errstate(invalid="ignore"):
@@ -218,17 +214,6 @@ def _restarted(uptime_cs: Floats, seconds: Floats) -> Flags:
     return np.asarray(is_known & np.where(distance <= slack, soon, elsewhere))
 
 
-def _changed(discontinuity_cs: Floats) -> Flags:
-    before, now = discontinuity_cs[:, :-1], discontinuity_cs[:, 1:]
+def _changed(before: Floats, now: Floats) -> Flags:
+    """Return where a discontinuity is known twice and differs."""
     return np.asarray((before != now) & ~np.isnan(before) & ~np.isnan(now))
-
-
-def _runs(flags: Flags) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last place of each run of true flags."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
-    for first, end in edges.reshape(-1, 2):
-        yield int(first), int(end) - 1
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
