@@ -14,6 +14,9 @@ from poller.bootstrap import Services
 from poller.collectors.snmp.modules import module_parser
 from poller.db.inventory import devices
 from poller.domain.inventory.draft import DeviceDraft
+from poller.domain.scrapes.scrape_poll import ScrapePoll
+from poller.metering import process_metrics
+from poller.observability.exposition import text_format
 from poller.service.scrapes.known_devices import KnownDevices
 from tests.integration import exporters
 from tests.integration.exporters import WALKS, Exposed
@@ -360,3 +363,59 @@ def test_the_modules_are_shown_without_logins(world: ScrapeWorld) -> None:
     found = yaml.safe_load(answer.text)["modules"]
     assert set(_modules()) <= set(found)
     assert "auth" not in found["old"]
+
+
+def test_a_poll_that_runs_is_not_started_again(plain: ScrapeWorld) -> None:
+    """A Redis that lost its memory lets the next scrape send the message a second time."""
+    is_awake = threading.Event()
+    asked: list[str] = []
+
+    def handler(request: Request) -> list[bytes]:
+        asked.append(request.oids[0])
+        is_awake.wait(10)
+        return honest(request)
+
+    with agent_of(handler) as made:
+        options = {"port": made.port, "modules": ["if_mib"]}
+        wanted = ScrapePoll("snmp", "127.0.0.1", options, is_public=True)
+        for _ in range(2):
+            plain.runner.run(wanted, wanted.name, 10.0)
+        until = time.monotonic() + 10
+        while not asked and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(plain.runner._running) == 1
+        is_awake.set()
+        while plain.runner._running and time.monotonic() < until:
+            time.sleep(0.01)
+    assert asked.count(asked[0]) == 1
+
+
+def test_scrapes_are_counted_in_the_names_of_snmp_exporter(
+    plain: ScrapeWorld, machine: int
+) -> None:
+    """One poll for three scrapes counts once; a refusal and an answer from a last poll count."""
+    for instrument in process_metrics.INSTRUMENTS:
+        instrument.clear()
+    process_metrics.begin("web")
+    plain.get_all([snmp(machine, "system")] * 3)
+    plain.get("/snmp?target=127.0.0.1&module=nope")
+    plain.add_credential("lab", "public")
+    plain.poll(plain.add_device("sw1", machine, "lab", options={"modules": ["system"]}))
+    plain.get("/snmp?target=sw1")
+    found = exporters.exposed(text_format.render([text_format.of_process("web", "web")]).decode())
+    values = {
+        (name, *sorted(dict(labels).items())): number
+        for (name, labels), number in found.samples.items()
+    }
+    process = (("process", "web"), ("role", "web"))
+
+    def number(name: str, **labels: str) -> float:
+        return values[(name, *sorted([*process, *labels.items()]))]
+
+    for answer, times in {"poll": 3, "refused": 1, "last_poll": 1, "failed": 0}.items():
+        assert number("poller_scrapes_total", path="/snmp", answer=answer) == times
+    assert number("snmp_collection_duration_seconds_count", module="system") == 1
+    assert number("snmp_request_errors_total") == 1
+    assert number("snmp_request_in_flight") == 0
+    assert number("snmp_packets_total") >= 1
+    assert number("snmp_packet_retries_total") == 0
