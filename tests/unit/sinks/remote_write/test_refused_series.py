@@ -85,6 +85,22 @@ def test_a_poll_that_is_refused_as_a_whole_is_known_by_probes() -> None:
     assert store.requests < 20
 
 
+def test_a_store_that_refuses_everything_costs_few_requests() -> None:
+    """Polls that are too small for probes are not searched one by one."""
+    store = Store({(at_ms, position) for at_ms in range(1, 257) for position in range(7)})
+    store.deliver([poll(7, at_ms) for at_ms in range(1, 257)])
+    assert store.dropped == store.bad
+    assert store.requests < 100
+
+
+def test_good_polls_behind_many_bad_ones_are_stored() -> None:
+    """A part that the store takes is no loss, however many were refused before it."""
+    bad = {(at_ms, position) for at_ms in range(1, 129) for position in range(7)}
+    store = Store(bad)
+    store.deliver([poll(7, at_ms) for at_ms in range(1, 257)])
+    assert (store.dropped, len(store.stored)) == (bad, 128 * 7)
+
+
 @pytest.mark.parametrize(("series", "most", "expected"), [(5, 2000, [3]), (5, 7, [1, 1, 1])])
 def test_polls_share_requests_up_to_the_limit(series: int, most: int, expected: list[int]) -> None:
     """A poll that fits is not divided between requests."""
