@@ -48,6 +48,7 @@
 | `scrape:<name>`  | string  | result of the poll of a scrape, or ? and who sent it; expires     |
 | `scrapes`        | zset    | running poll of a scrape -> the end of its time, in ms; bounded  |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
+| `readings:<sink>` | stream | polls of a sink of this kind with another name; bounded          |
 | `counters:<sink>:<hour>` | hash | target id -> last counters that the sink wrote; expires   |
 | `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |

@@ -106,7 +106,7 @@ def test_a_repeated_poll_is_stored_once_under_its_subject(server: NatsServer) ->
     (message,) = messages(server.url)
     assert message.subject == "poller.readings.ams.r3.storm"
     assert message.headers is not None
-    assert message.headers["Nats-Msg-Id"] == f"3-{AT_MS}"
+    assert message.headers["Nats-Msg-Id"] == f"bus/{message.subject}/3-{AT_MS}"
     assert json.loads(message.data)["data"][1] == ["load", {"port": "1"}, "gauge", 0.75]
 
 

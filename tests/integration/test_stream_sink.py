@@ -29,10 +29,9 @@ def sample(*values: float, at_ms: int = 1000) -> Sample:
     )
 
 
-def sink(client: redis.Redis, length: int = 1000) -> StreamSink:
-    return StreamSink(
-        Stores(None, client, SimpleNamespace(key_prefix="poller:", stream_length=length))
-    )
+def sink(client: redis.Redis, length: int = 1000, name: str = "") -> StreamSink:
+    settings = SimpleNamespace(key_prefix="poller:", stream_length=length)
+    return StreamSink(Stores(None, client, settings, name))
 
 
 def test_a_follower_reads_every_poll(redis_client: redis.Redis) -> None:
@@ -52,6 +51,14 @@ def test_a_follower_reads_every_poll(redis_client: redis.Redis) -> None:
     )
     assert [row[3] for row in json.loads(second["data"])] == [None, None]
     assert first["series"] == second["series"]
+
+
+def test_two_sinks_have_two_streams(redis_client: redis.Redis) -> None:
+    """A program that follows one of them reads every poll once."""
+    for name in ("stream", "second"):
+        sink(redis_client, name=name).write([sample(1)])
+    lengths = [redis_client.xlen(f"poller:readings{end}") for end in ("", ":second")]
+    assert lengths == [1, 1]
 
 
 def test_the_stream_is_bounded(redis_client: redis.Redis) -> None:

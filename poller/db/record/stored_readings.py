@@ -96,6 +96,12 @@ def _reading_row(stored: Stored) -> tuple[int, int, int, bytes]:
     return (stored.target_id, stored.at_ms, stored.readings.series.id, values)
 
 
+def remove_of_target(engine: Engine, target_id: int) -> None:
+    """Remove the fresh readings of a target. Raises StoreError."""
+    with sql.writing(engine) as conn:
+        conn.execute(sa.delete(readings).where(readings.c.target_id == target_id))
+
+
 def latest_packed(engine: Engine, target_ids: Iterable[int]) -> dict[int, PackedPoll]:
     """Return the newest poll of each of these targets. A target without readings is missing."""
     with sql.reading(engine) as conn:

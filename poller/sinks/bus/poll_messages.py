@@ -23,7 +23,7 @@ _FACTS = ("site", "device", "target", "collector", "id")
 
 
 class PollMessage(NamedTuple):
-    """One message. `id` is made of target and time, and of the part's number from part 2 on."""
+    """One message. `id` is made of target and time, and of the part and the number of parts."""
 
     id: str
     payload: bytes
@@ -57,7 +57,7 @@ class MessageMaker:
         parts = list(_parts(fitting, room))
         messages = [
             PollMessage(
-                poll_id if number == 1 else f"{poll_id}-{number}",
+                f"{poll_id}-{number}/{len(parts)}",
                 f'{head}"part":{number},"parts":{len(parts)},"data":['.encode() + part + b"]}",
             )
             for number, part in enumerate(parts, 1)

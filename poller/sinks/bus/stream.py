@@ -1,7 +1,8 @@
 """The `stream` sink: polls as entries of one bounded Redis stream, for any program to follow.
 
 `XREAD BLOCK 0 STREAMS poller:readings $` gives, per poll: target, device, collector, at_ms, series
-(the series set's id) and data: a JSON list of [name, labels, kind, value].
+(the series set's id) and data: a JSON list of [name, labels, kind, value]. A sink of another name
+has the stream `poller:readings:<name>`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class StreamSink:
 
     def __init__(self, stores: Stores) -> None:
         self._redis: redis.Redis = stores.redis
-        self._key = f"{stores.settings.key_prefix}readings"
+        # Two sinks of this kind have two streams.
+        other = "" if stores.name in ("", self.name) else f":{stores.name}"
+        self._key = f"{stores.settings.key_prefix}readings{other}"
         self._length: int = stores.settings.stream_length
         self._json = PollJson()
 

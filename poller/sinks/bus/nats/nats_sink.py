@@ -90,7 +90,11 @@ class NatsSink:
             if made.left_out:
                 reason = f"{sample.target.name}: a reading is larger than max_payload of NATS"
                 self._left_out.append((made.left_out, reason))
-            outgoing += [Outgoing(subject, each.id, each.payload) for each in made.messages]
+            # Not by target and time alone: several sinks and installations may share a stream.
+            unique = f"{self._name}/{subject}"
+            outgoing += [
+                Outgoing(subject, f"{unique}/{each.id}", each.payload) for each in made.messages
+            ]
         return outgoing
 
     async def _connected(self) -> NatsLink:

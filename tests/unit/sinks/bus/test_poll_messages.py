@@ -45,7 +45,8 @@ def test_a_large_poll_is_several_messages() -> None:
     messages, left_out = MessageMaker().messages(sample, 1000)
     bodies = [json.loads(message.payload) for message in messages]
     assert all(len(message.payload) <= 1000 for message in messages)
-    assert [message.id for message in messages[:2]] == ["1-7", "1-7-2"]
+    parts = len(messages)
+    assert [message.id for message in messages[:2]] == [f"1-7-1/{parts}", f"1-7-2/{parts}"]
     assert [body["part"] for body in bodies] == list(range(1, len(bodies) + 1))
     assert {body["parts"] for body in bodies} == {len(bodies)}
     assert [entry[3] for body in bodies for entry in body["data"]] == list(range(200))
