@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
@@ -56,6 +57,22 @@ class SpoolDirectory:
                 free_bytes -= self._adopt_from(other, own, free_bytes)
             except OSError as error:
                 log.error("spool_not_adopted", directory=str(other), error=str(error))
+        self._name_unknown(set(own))
+
+    def _name_unknown(self, known: set[str]) -> None:
+        """Log the polls that wait for a destination which the settings do not name any more."""
+        waiting: Counter[str] = Counter()
+        with suppress(OSError):
+            for path in self._root.glob("*/*/*.rounds"):
+                if path.parent.name not in known:
+                    waiting[path.parent.name] += path.lstat().st_size
+        for destination, size in sorted(waiting.items()):
+            log.warning(
+                "spool_of_unknown_sink",
+                store=destination,
+                bytes=size,
+                hint="name the sink in the settings again, or remove its files",
+            )
 
     def _adopt_from(self, other: Path, own: dict[str, Path], free_bytes: int) -> int:
         """Adopt the files of one dead worker. Returns their bytes."""

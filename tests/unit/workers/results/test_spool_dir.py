@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import structlog
 
 from poller.workers.results.spool_dir import SpoolDirectory
 
@@ -74,6 +75,15 @@ def test_the_files_of_dead_workers_are_adopted(tmp_path: Path) -> None:
     ]
     assert alive.path_for("ledger").joinpath("1.rounds").read_text() == "alive"
     assert foreign.exists()
+
+
+def test_polls_for_a_sink_that_is_gone_are_named(tmp_path: Path) -> None:
+    """An operator who renamed a sink reads which files wait, and what to do."""
+    left_behind(tmp_path, "dead@host", "1.rounds", "sink-gone")
+    with structlog.testing.capture_logs() as lines:
+        SpoolDirectory(tmp_path, "me@host").adopt(["ledger"], 1_000)
+    [line] = [line for line in lines if line["event"] == "spool_of_unknown_sink"]
+    assert (line["store"], line["bytes"]) == ("sink-gone", len("dead@host"))
 
 
 def test_files_beyond_the_limit_are_left_to_the_next_worker(tmp_path: Path) -> None:
