@@ -78,6 +78,8 @@ _BRANCHES = (
     ("Inspection", "why", "command", "Why a target is polled, late, failing or left alone."),
     ("Inspection", "workers", "command", "List workers, their load, and those that were lost."),
     ("Inspection", "readings", "command", "The latest values of a device."),
+    ("Inspection", "report", "app", "Figures of a month: the traffic of interfaces."),
+    ("Inspection", "export", "command", "Stored samples as Parquet, CSV or lines of JSON."),
     ("Inspection", "history", "app", "The room that the history of readings takes."),
     ("Inspection", "runs", "command", "The outcome of every poll."),
     ("Inspection", "events", "command", "Past events, or new ones as they happen."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -64,7 +63,7 @@ def _columns(span: bool) -> Iterator[Column]:
         yield _rate_column("MAX", "max_per_second", spare=1)
 
     yield column("VERDICT", "verdict", fit=Fit.WHOLE)
-    if _can_draw():
+    if render.can_draw():
         yield Column("PLOT", _plot, fit=Fit.WHOLE, spare=5)
 
     yield Column("AGE", age_text, right=True, fit=Fit.WHOLE, spare=4)
@@ -102,12 +101,6 @@ def _plot(item: Item) -> str:
 def _line(item: Item) -> Line:
     assert isinstance(item, _Row)
     return item.line
-
-
-def _can_draw() -> bool:
-    """True on a UTF-8 terminal that is not read by a screen reader."""
-    encoding = (getattr(sys.stdout, "encoding", "") or "").lower()
-    return sys.stdout.isatty() and encoding.startswith("utf") and not render.accessible()
 
 
 def _notes(device: str, rated: Sequence[TargetRates], shown: int, total: int) -> Iterator[str]:

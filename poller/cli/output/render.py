@@ -43,6 +43,12 @@ def accessible() -> bool:
     return os.environ.get("POLLER_ACCESSIBLE", "") not in ("", "0")
 
 
+def can_draw() -> bool:
+    """True on a UTF-8 terminal that is not read by a screen reader."""
+    encoding = (getattr(sys.stdout, "encoding", "") or "").lower()
+    return sys.stdout.isatty() and encoding.startswith("utf") and not accessible()
+
+
 def listing(
     schema: str, items: Sequence[Item], columns: Sequence[Column], as_json: bool, **more: Any
 ) -> None:

@@ -34,7 +34,7 @@ from poller.web.api.operations import (
     release_api,
     scheduler_health_api,
 )
-from poller.web.api.record import events_api, readings_api, runs_api
+from poller.web.api.record import events_api, readings_api, reports_api, runs_api, series_api
 
 DOCUMENT = f"{problems.PREFIX}/openapi.json"
 #: Routers of all resources, in the order of the document.
@@ -66,6 +66,9 @@ ROUTERS = (
     release_api.router,
     readings_api.router,
     readings_api.of_target_router,
+    series_api.router,
+    series_api.of_target_router,
+    reports_api.router,
     overview_api.router,
     cluster_api.workers_router,
     cluster_api.domains_router,
