@@ -64,7 +64,8 @@ class Writers:
 
     def _sink_writer(self, made: MadeSink) -> DestinationWriter[Sample]:
         spool = self._spool(f"sink-{made.name}", SampleCodec(), is_sink=True)
-        return DestinationWriter(made.sink.write, spool, made.write_polls, _count_samples)
+        write = made.sink.write if made.takes_ends else partial(_write_polls, made)
+        return DestinationWriter(write, spool, made.write_polls, _count_samples)
 
     def _spool(self, name: str, codec: Codec[T], *, is_sink: bool = False) -> Spool[T]:
         find_directory = partial(self._directory.path_for, name)
@@ -185,3 +186,10 @@ class Writers:
 
 def _count_samples(polls: Sequence[Sample]) -> int:
     return sum(len(poll.readings.values) for poll in polls)
+
+
+def _write_polls(made: MadeSink, samples: Sequence[Sample]) -> None:
+    """Write without ends: they may wait in the spool of a sink that was of another kind before."""
+    polls = [sample for sample in samples if not sample.is_end]
+    if polls:
+        made.sink.write(polls)

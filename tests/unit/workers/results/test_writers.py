@@ -73,6 +73,23 @@ def test_ends_wait_in_the_spool_in_their_order(world: World) -> None:
     soon(lambda: world.sink.rows == [1, 2, 3])
 
 
+def test_ends_that_wait_for_a_sink_of_another_kind_are_left_out(world: World) -> None:
+    """Its values are no numbers, which a sink that takes no ends would store."""
+    sink: Any = world.sink
+    sink.takes_ends = True
+    sink.go_away()
+    worker = world.worker()
+    worker.write_readings([sample(1)], [end(2)])
+    worker.write_readings([], [end(3)])
+    die(worker)
+    sink.takes_ends = False
+    sink.come_back()
+    again = world.worker()
+    again.start()
+    soon(lambda: again.waiting == 0)
+    assert sink.rows == [1]
+
+
 def test_waiting_rounds_are_written_together(world: World) -> None:
     """Sixteen threads cause two transactions, not sixteen."""
     worker = world.worker(lease_margin_s=100, spool_patience_s=10)
