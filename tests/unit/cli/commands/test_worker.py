@@ -25,17 +25,17 @@ def test_a_limit_below_the_size_of_the_target_cache_is_warned_of(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process would be replaced again and again; the warning names the setting."""
-    text = said(capsys, "--memory-limit", "1G")
-    assert "--memory-limit is 1024 MiB" in text
+    text = said(capsys, "--memory-limit", "512M")
+    assert "--memory-limit is 512 MiB" in text
     assert "50,000 targets (target_cache)" in text
     assert "POLLER_TARGET_CACHE" in text
     monkeypatch.setenv("POLLER_TARGET_CACHE", "20000")
-    assert said(capsys, "--memory-limit", "1G") == ""
+    assert said(capsys, "--memory-limit", "512M") == ""
 
 
 def test_a_sufficient_limit_and_no_limit_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """There is no warning."""
-    assert said(capsys, "--memory-limit", "2G") == ""
+    assert said(capsys, "--memory-limit", "1G") == ""
     assert said(capsys) == ""
 
 
