@@ -102,7 +102,7 @@ def assignments(
         began = time.time()
         logins = server.logins.copy()
         soon(lambda: time.time() > began + INTERVAL_S, 10, "the interval is over")
-        soon(lambda: len(pollers(cluster, began)) == ROUTERS, 20, "each router is polled")
+        soon(lambda: len(pollers(cluster, began)) == ROUTERS, 40, "each router is polled")
 
         by_router = pollers(cluster, began)
         one_each = all(len(names) == 1 for names in by_router.values())

@@ -90,9 +90,10 @@ class BatchRouter:
 
         by_worker = self._divide(queue, homes, ids)
         shared = by_worker.pop("", [])
+        is_any_free = self._is_any_free(queue, homes)
         for worker, worker_ids in by_worker.items():
             own_queue = affinity.own_queue(queue, worker)
-            room = self._own.room(own_queue, self._slots.get(worker, 0))
+            room = self._own.room(own_queue, self._slots.get(worker, 0), is_any_free)
             for batch in batched(worker_ids, size):
                 if room > 0:
                     room -= 1
@@ -107,6 +108,14 @@ class BatchRouter:
         """The number of workers that the targets of a queue are divided among."""
         homes = self._homes.get(queue)
         return len(homes.shares) if homes else 1
+
+    def _is_any_free(self, queue: str, homes: Homes) -> bool:
+        """Whether a worker of the queue, which may get batches, takes them at once."""
+        return any(
+            self._own.is_free(affinity.own_queue(queue, worker))
+            for worker in homes.workers
+            if worker in self._slots
+        )
 
     def _reassign(self, homes: dict[str, Homes]) -> bool:
         """Keep the assignments of hosts while the workers of their queue stay the same.

@@ -68,26 +68,34 @@ class OwnQueues:
                 waiting[shared] = waiting.get(shared, 0) + pace.waiting
         return waiting
 
-    def room(self, name: str, slots: int) -> int:
+    def is_free(self, name: str) -> bool:
+        """Whether no batch waited in the queue: its worker takes batches at once."""
+        pace = self._paces.get(name)
+        return pace is not None and not pace.had_to_wait
+
+    def room(self, name: str, slots: int, is_other_free: bool) -> int:
         """The number of batches that may be published to the queue now."""
         pace = self._paces.get(name)
-        return pace.room(slots) if pace else 0
+        return pace.room(slots, is_other_free) if pace else 0
 
     def publish(self, name: str) -> None:
         """Count a batch that is published to the queue."""
         self._paces[name].publish(time.monotonic())
 
     def hand_over(self, served: Collection[str]) -> None:
-        """Move the batches that wait in queues without a worker, or with one that takes none.
+        """Move the batches that wait in queues without a worker, or with one that takes none while
+        another one is free.
 
         Queues that had no worker for long are forgotten.
         """
         self._read()
         now_mono = time.monotonic()
+        relieved = {affinity.shared_queue(name) for name in served if self.is_free(name)}
         unserved_since = {}
         for name, pace in list(self._paces.items()):
             is_served = name in served
-            if pace.waiting and (not is_served or pace.is_stalled(now_mono)):
+            is_stalled = affinity.shared_queue(name) in relieved and pace.is_stalled(now_mono)
+            if pace.waiting and (not is_served or is_stalled):
                 self._move(name, pace)
             if not is_served:
                 since_mono = self._unserved_since_mono.get(name, now_mono)

@@ -1,7 +1,8 @@
 """How many batches may wait in the own queue of one worker, and when the worker takes none.
 
-A worker that is slow, stopped or dead holds up a batch for two seconds at most: the next ones go to
-the shared queue, and the waiting ones move there.
+A worker that is slow, stopped or dead holds up a batch for two seconds at most while another one
+is free: the next ones go to the shared queue, and the waiting ones move there. If all workers of a
+queue are busy, their batches wait where they are known: elsewhere they would cost more.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class QueuePace:
     def __init__(self, waiting: int, now_mono: float) -> None:
         self.waiting = waiting  # batches: as last read, and those published since
         self.per_s = 0.0  # batches that the worker takes
-        self._had_to_wait = waiting > 0  # when the queue was read last
+        self.had_to_wait = waiting > 0  # when the queue was read last
         #: After a stall, until the worker takes a batch: one batch at a time is a trial.
         self._is_on_trial = False
         self._moved_mono = now_mono  # when a batch was taken last, or nothing waited
@@ -39,7 +40,7 @@ class QueuePace:
         if taken or not waiting:
             self._moved_mono = now_mono
         self.waiting = waiting
-        self._had_to_wait = waiting > 0
+        self.had_to_wait = waiting > 0
 
         self._taken += taken
         elapsed_s = now_mono - self._since_mono
@@ -63,15 +64,14 @@ class QueuePace:
         """Whether batches wait and the worker takes none."""
         return self.waiting > 0 and now_mono - self._moved_mono >= STALLED_S
 
-    def room(self, slots: int) -> int:
-        """The number of batches that may be published now.
-
-        A worker whose queue was empty may get one for each slot.
+    def room(self, slots: int, is_other_free: bool) -> int:
+        """The number of batches that may be published now: one for each slot, or fewer if batches
+        had to wait and another worker is free.
         """
         limit = slots
         if self._is_on_trial:
             limit = min(1, slots)
-        elif self._had_to_wait:
+        elif self.had_to_wait and is_other_free:
             at_its_pace = math.ceil(self.per_s * WAIT_S)
             limit = min(slots, max(LEAST_WAITING, at_its_pace))
         return max(0, limit - self.waiting)

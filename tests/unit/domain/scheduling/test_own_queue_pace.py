@@ -16,10 +16,10 @@ def publish(pace: QueuePace, batches: int, now_mono: float) -> None:
 
 def test_a_worker_with_an_empty_queue_gets_a_batch_for_each_slot() -> None:
     pace = QueuePace(0, 10.0)
-    assert pace.room(SLOTS) == SLOTS
+    assert pace.room(SLOTS, True) == SLOTS
     publish(pace, 5, 10.0)
-    assert pace.room(SLOTS) == SLOTS - 5
-    assert pace.room(4) == 0
+    assert pace.room(SLOTS, True) == SLOTS - 5
+    assert pace.room(4, True) == 0
 
 
 def test_a_slow_worker_gets_few_batches() -> None:
@@ -27,9 +27,17 @@ def test_a_slow_worker_gets_few_batches() -> None:
     pace = QueuePace(0, 10.0)
     publish(pace, 4, 10.0)
     pace.read(3, 10.5)
-    assert pace.room(SLOTS) == 0
+    assert pace.room(SLOTS, True) == 0
     pace.read(1, 11.0)
-    assert pace.room(SLOTS) == LEAST_WAITING - 1
+    assert pace.room(SLOTS, True) == LEAST_WAITING - 1
+
+
+def test_a_worker_gets_a_batch_for_each_slot_while_all_are_busy() -> None:
+    """Elsewhere its batches would wait, too, and cost more."""
+    pace = QueuePace(0, 10.0)
+    publish(pace, 4, 10.0)
+    pace.read(3, 10.5)
+    assert pace.room(SLOTS, False) == SLOTS - 3
 
 
 def test_a_busy_worker_gets_what_it_takes_in_half_a_second() -> None:
@@ -39,7 +47,7 @@ def test_a_busy_worker_gets_what_it_takes_in_half_a_second() -> None:
         pace.read(1, 10.0 + tick / 10)
     pace.read(1, 11.0)
     assert 15 <= pace.per_s <= 25
-    assert pace.room(SLOTS) in range(7, 12)
+    assert pace.room(SLOTS, True) in range(7, 12)
 
 
 def test_a_worker_that_takes_nothing_for_two_seconds_is_stalled() -> None:
@@ -59,8 +67,8 @@ def test_a_stalled_worker_gets_one_batch_at_a_time_until_it_takes_one() -> None:
     publish(pace, 3, 10.0)
     pace.hand_over()
     pace.read(0, 11.1)
-    assert pace.room(SLOTS) == 1
+    assert pace.room(SLOTS, True) == 1
     publish(pace, 1, 11.1)
-    assert pace.room(SLOTS) == 0
+    assert pace.room(SLOTS, True) == 0
     pace.read(0, 11.6)
-    assert pace.room(SLOTS) == SLOTS
+    assert pace.room(SLOTS, True) == SLOTS
