@@ -36,7 +36,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FleetWrites:
-    """What a fleet writes: its size, its plan, and samples of the tables."""
+    """The size of a fleet, its plan, and samples of the tables that it writes."""
 
     devices: int
     targets: int
