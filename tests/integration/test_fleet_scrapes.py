@@ -164,10 +164,14 @@ def test_scrapes_that_wait_leave_threads_to_others(
     first = threading.Thread(target=lambda: scrapes.families(scrape).close())
     first.start()
     assert is_begun.wait(10)
-    with pytest.raises(errors.StoreUnavailable, match="wait already"):
+    with pytest.raises(errors.StoreUnavailable, match="are read already"):
         scrapes.families(scrape)
     may_end.set()
     first.join(10)
+    being_read = scrapes.families(scrape)
+    with pytest.raises(errors.StoreUnavailable, match="are read already"):
+        scrapes.families(scrape)
+    del being_read
     scrapes.families(scrape).close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 AGE = "poller_readings_age_seconds"
 TARGETS = "poller_readings_targets"
-#: Scrapes that are made or wait: each has a thread of the web process, which others need, too.
+#: Scrapes that wait, are made or are sent: each has a thread of the web process, or a file.
 MOST_SCRAPES = 16
 FRESHNESS = ("fresh", "old", "never")
 
@@ -58,13 +59,17 @@ class FleetScrapes:
         """
         if not self._places.acquire(blocking=False):
             raise errors.StoreUnavailable(
-                f"{MOST_SCRAPES} scrapes of the fleet wait already",
+                f"{MOST_SCRAPES} scrapes of the fleet wait or are read already",
                 hint="scrape less often, or larger parts of the fleet at a time",
             )
         try:
-            return self._in_turn(scrape)
-        finally:
+            families = self._in_turn(scrape)
+        except BaseException:
             self._places.release()
+            raise
+        # A slow reader keeps the place, and one that has gone frees it, whenever it went.
+        weakref.finalize(families, self._places.release)
+        return families
 
     def _in_turn(self, scrape: Scrape) -> Families:
         until_mono = time.monotonic() + scrape.patience_s
