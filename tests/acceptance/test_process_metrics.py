@@ -60,7 +60,7 @@ def test_one_address_shows_all_processes_of_a_host_after_any_death(tmp_path: Pat
     }
     with Cluster(tmp_path, **places) as cluster:
         cluster.valkey.start()
-        cluster.add_targets(40, 1.0)
+        cluster.add_targets(160, 2.0)  # so many that each worker is the home of some
         beat = cluster.start_beat()
         threads = cluster.start_worker()
         prefork = cluster.start_worker("-P", "prefork", "-c", "2")

@@ -307,9 +307,9 @@ def test_a_wrong_argument_is_refused_with_the_right_ones(
 
 def test_quantiles_of_counted_milliseconds_are_exact() -> None:
     """Quantiles are exact, and include only the seconds of the window."""
-    drained = Drained(
-        {10: Counter({5: 98}), 11: Counter({7: 1, 900: 1}), 12: Counter({5000: 101})}, refused=0
-    )
+    late_by_second = {10: Counter({5: 98}), 11: Counter({7: 1, 900: 1}), 12: Counter({5000: 101})}
+    drained = Drained(late_by_second, batches=Counter({10: 2, 11: 1, 12: 3}), refused=0)
+    assert drained.batches_between(10, 12) == 3
     late = drained.between(10, 12)
     assert late == Counter({5: 98, 7: 1, 900: 1})
     assert [quantile.of(late, share) for share in (0.5, 0.98, 0.99, 1.0)] == [5, 5, 7, 900]

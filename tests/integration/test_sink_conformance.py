@@ -107,7 +107,7 @@ class WithValkey:
 
     @classmethod
     def stored(cls) -> list[Any]:
-        found: Any = redis.Redis.from_url(cls.url).xrange("poller:readings")
+        found: Any = redis.Redis.from_url(cls.url).xrange("poller:readings:conformance")
         return list(found)
 
 
