@@ -94,6 +94,11 @@ class WorkerFields(BaseModel):
         description="Targets a worker process caches, about 8 KB each; a poll of any other target "
         "costs several times as much.",
     )
+    target_homes: bool = Field(
+        True,
+        description="Every target has a home worker, which alone caches it. Without homes every "
+        "worker comes to know every target, and polls it while the database is away, too.",
+    )
     secret_cache_s: float = Field(
         60.0,
         ge=0,

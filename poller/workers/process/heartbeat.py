@@ -193,7 +193,7 @@ class Heartbeat:
             collectors=dict(registry.distributions),
             queues=self._subscriptions.served,
             sessions=registry.keeping_sessions,
-            own_queues=True,
+            own_queues=self._services.settings.target_homes,
             costs=registry.costs,
             broken={broken.name: broken.state for broken in registry.broken},
             broken_jobs=self._broken_jobs,
