@@ -95,9 +95,9 @@ class WorkerFields(BaseModel):
         "costs several times as much.",
     )
     target_homes: bool = Field(
-        True,
-        description="Every target has a home worker, which alone caches it. Without homes every "
-        "worker comes to know every target, and polls it while the database is away, too.",
+        False,
+        description="Give every target a home worker, which alone caches it: less memory with "
+        "several workers. While the database is away, targets then may wait for it.",
     )
     secret_cache_s: float = Field(
         60.0,

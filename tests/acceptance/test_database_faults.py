@@ -30,8 +30,6 @@ from tests.acceptance.proxy import Proxy
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(240)]
 
 TARGETS, INTERVAL_S = 100, 1.0
-#: Every worker comes to know every target.
-NO_HOMES = {"POLLER_TARGET_HOMES": "false"}
 #: The time that PostgreSQL is stopped; `OUTAGE_S=60 pytest ...` runs the longer test.
 OUTAGE_S = float(os.environ.get("OUTAGE_S", "6"))
 
@@ -80,7 +78,7 @@ def on_postgres(
     urls = [
         parts._replace(netloc=f"postgres@127.0.0.1:{network.port}").geturl() for network in networks
     ]
-    with Cluster(tmp_path_factory.mktemp("postgres"), database_url, **NO_HOMES) as cluster:
+    with Cluster(tmp_path_factory.mktemp("postgres"), database_url) as cluster:
         cluster.valkey.start()
         cluster.add_targets(TARGETS, INTERVAL_S)
         cluster.start_beat(POLLER_DATABASE_URL=urls[0], POLLER_RECONCILE_S="1")
@@ -264,7 +262,7 @@ def test_a_database_that_was_stopped_has_every_result_afterwards(
     """After a crash of the database under load no result is lost or doubled, and polling does not
     pause.
     """
-    with Cluster(tmp_path, postgres.url, **NO_HOMES) as cluster:
+    with Cluster(tmp_path, postgres.url) as cluster:
         polling(cluster, workers=2)
         began = time.time()
         postgres.kill()
