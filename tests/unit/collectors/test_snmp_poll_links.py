@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from poller import errors
+from poller.collectors.snmp.read import poll_links
 from poller.collectors.snmp.read.poll_links import ParallelWalkers
 from poller.collectors.snmp.read.request_size import RequestSizes
 from poller.collectors.snmp.read.walker import RetryPolicy, Walker
@@ -96,3 +97,21 @@ def test_an_error_ends_the_work_of_all_walkers() -> None:
     started, tasks = asyncio.run(work())
     assert started < 8
     assert tasks == 1
+
+
+@pytest.mark.parametrize(("worked_s", "is_slow"), [(0.0, True), (1.9, False)])
+def test_the_work_of_the_event_loop_makes_no_device_slow(
+    worked_s: float, is_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two seconds that a poll took, the time in which the loop worked does not count."""
+
+    async def work() -> tuple[bool, list[int]]:
+        work_done = RecordedWork()
+        cpu_s = iter([10.0, *[10.0 + worked_s] * 20])
+        monkeypatch.setattr(poll_links.time, "thread_time", lambda: next(cpu_s))
+        walkers = ParallelWalkers(walker(), work_done.open_walker, 2)
+        walkers._started -= 2.0
+        await walkers.map(work_done.act, [1, 2, 3])
+        return walkers.is_slow, work_done.opened
+
+    assert asyncio.run(work()) == (is_slow, [1] if is_slow else [])

@@ -7,6 +7,7 @@ that does not respond get one request at a time.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -20,7 +21,7 @@ Item = TypeVar("Item")
 T = TypeVar("T")
 Action = Callable[[Walker, Item], Awaitable[T]]
 
-#: A poll of this duration counts as slow.
+#: A poll that waits for its device for this long counts as slow.
 SLOW_S = 0.25
 
 
@@ -87,6 +88,7 @@ class ParallelWalkers:
         self._limit = limit
         self._now = asyncio.get_running_loop().time
         self._started = self._now()
+        self._started_cpu_s = time.thread_time()
         self._share_after_s = 0.0 if slow else SLOW_S
 
     @property
@@ -117,8 +119,7 @@ class ParallelWalkers:
     @property
     def is_slow(self) -> bool:
         """Whether one walker alone would have made a slow poll."""
-        took_s = self._now() - self._started
-        return took_s * len(self._walkers) > SLOW_S
+        return self._waited_s(len(self._walkers)) > SLOW_S
 
     async def map(self, action: Action[Item, T], items: Sequence[Item]) -> list[T]:
         """Results of `action` for each item, in their order. Its first error ends all work."""
@@ -136,7 +137,19 @@ class ParallelWalkers:
         if self._limit == 1 or items_left == 1:
             return False
         took_s = self._now() - self._started
-        return took_s > self._share_after_s
+        return took_s > self._share_after_s and self._waited_s() > self._share_after_s
+
+    def _waited_s(self, walkers: int = 1) -> float:
+        """Time that this many walkers waited for the device.
+
+        A busy event loop makes every poll long, and more walkers would only make it busier: the
+        time in which the loop worked for this poll and for others does not count.
+        """
+        took_s = self._now() - self._started
+        if took_s * walkers <= SLOW_S:
+            return took_s * walkers  # too short in any case: nothing to subtract
+        worked_s = time.thread_time() - self._started_cpu_s
+        return (took_s - worked_s) * walkers
 
     async def _share(self, action: Action[Item, T], items: Sequence[Item]) -> list[T]:
         """`map` with all walkers, each of which takes the next item from one queue."""
