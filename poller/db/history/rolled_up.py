@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -21,28 +21,38 @@ if TYPE_CHECKING:
 _TABLES = {300_000: history_5m, 3_600_000: history_1h}
 
 
+class ChosenSeries(Protocol):
+    """Which series of stored rows are read."""
+
+    def learn(self, conn: Connection, shape_ids: Collection[int]) -> None:
+        """Read the shapes that series are named by, before the first call of `wants`."""
+
+    def wants(self, ref: SeriesRef) -> bool:
+        """Whether a series is read."""
+
+
 def between(
     engine: Engine,
     target_id: int,
     step_ms: int,
     start_ms: int,
     end_ms: int,
-    wants: Callable[[SeriesRef], bool] | None = None,
+    chosen: ChosenSeries | None = None,
 ) -> list[Rollup]:
     """Return the roll-ups of the days that [start, end) touches, oldest first.
 
-    `step_ms` is 300,000 or 3,600,000. Only series that are `wanted` are read from stored rows; a
-    day without a stored row, as today, is rolled up here. Raises StoreError.
+    `step_ms` is 300,000 or 3,600,000. Of stored rows only the chosen series are read; a day without
+    a stored row, as today, is rolled up here. Raises StoreError.
     """
     with sql.reading(engine) as conn:
         stored = _stored(conn, target_id, step_ms, start_ms, end_ms)
-        found = {day_ms: _decoded(target_id, day_ms, data, wants) for day_ms, data in stored}
-        newest_ms = max(found, default=day_of(start_ms) - DAY_MS)
+        found = _decoded(conn, target_id, stored, chosen)
+        newest_ms = stored[-1][0] if stored else day_of(start_ms) - DAY_MS
         for day_ms in range(newest_ms + DAY_MS, end_ms, DAY_MS):
             fresh = _fresh(conn, target_id, step_ms, day_ms)
             if fresh is not None:
-                found[day_ms] = fresh
-    return [found[day_ms] for day_ms in sorted(found)]
+                found.append(fresh)
+    return found
 
 
 def _stored(
@@ -62,12 +72,31 @@ def _stored(
 
 
 def _decoded(
-    target_id: int, day_ms: int, data: bytes, wants: Callable[[SeriesRef], bool] | None
-) -> Rollup:
+    conn: Connection,
+    target_id: int,
+    stored: Sequence[tuple[int, bytes]],
+    chosen: ChosenSeries | None,
+) -> list[Rollup]:
+    from poller.domain.rollups import rollup_codec
+
+    rows = [data for _, data in stored]
+    try:
+        if chosen is None:
+            return list(rollup_codec.decode_all(rows))
+        chosen.learn(conn, rollup_codec.shape_ids(rows))
+        return list(rollup_codec.decode_all(rows, chosen.wants))
+    except rollup_codec.RollupError:
+        for day_ms, data in stored:
+            _check(target_id, day_ms, data)
+        raise
+
+
+def _check(target_id: int, day_ms: int, data: bytes) -> None:
+    """Raise StoreError if a row is damaged."""
     from poller.domain.rollups import rollup_codec
 
     try:
-        return rollup_codec.decode(data, wants) if wants else rollup_codec.decode(data)
+        rollup_codec.decode(data)
     except rollup_codec.RollupError as error:
         message = f"the roll-up of target {target_id} from {day_ms} on cannot be read"
         hint = "restore the row of history_5m or history_1h from a backup, or delete it"

@@ -6,17 +6,17 @@ a time, and polls beyond the points of a line are rolled up, never left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
 from poller.db.history import polls_of_span, rolled_up, rollups
 from poller.db.inventory.targets import Target
 from poller.db.record import stored_readings
 from poller.domain.metrics import series_identity
-from poller.domain.metrics.reading import Series, SeriesSet
+from poller.domain.metrics.reading import SeriesSet
 from poller.domain.series.series_plan import SeriesPlan
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from poller.domain.series.series_line import Selects, SeriesLine
 
 _DAY_MS = 86_400_000
-#: Days of roll-ups that are in memory at a time.
-DAYS = 8
+_HOUR_MS = 3_600_000
+#: Days of hourly and of 5-minute roll-ups that are in memory at a time.
+DAYS = 64
+FINE_DAYS = 8
 
 
 class SeriesReader:
@@ -74,14 +76,12 @@ class SeriesReader:
         return Buckets(plan.start_ms, read_ms, plan.points * factor), factor
 
     def _rolled_up(self, target: Target) -> Iterator[Rollup]:
-        self._learn_newest(target.id)
         plan = self._plan
+        length_ms = _DAY_MS * (FINE_DAYS if plan.base_ms < _HOUR_MS else DAYS)
         first_day_ms = plan.start_ms // _DAY_MS * _DAY_MS
-        for start_ms in range(first_day_ms, plan.end_ms, DAYS * _DAY_MS):
-            end_ms = min(plan.end_ms, start_ms + DAYS * _DAY_MS)
-            found = rolled_up.between(
-                self._engine, target.id, plan.base_ms, start_ms, end_ms, self._wants
-            )
+        for start_ms in range(first_day_ms, plan.end_ms, length_ms):
+            end_ms = min(plan.end_ms, start_ms + length_ms)
+            found = rolled_up.between(self._engine, target.id, plan.base_ms, start_ms, end_ms, self)
             for part in found:
                 self._learn(part.shape_ids)
                 yield part
@@ -117,20 +117,18 @@ class SeriesReader:
         )
         yield from reader.lines(plan.start_ms, plan.end_ms)
 
-    def _wants(self, ref: SeriesRef) -> bool:
-        """Whether a stored row is decoded: also if its shape is not known yet."""
+    def wants(self, ref: SeriesRef) -> bool:
+        """Whether a series is selected. One of an unknown shape has no name."""
         shape = self._shapes.get(ref.shape_id)
-        return shape is None or self._selects(_series(shape, ref))
+        return shape is not None and self._selects(shape.series[ref.index])
 
-    def _learn_newest(self, target_id: int) -> None:
-        newest = stored_readings.latest_packed(self._engine, [target_id])
-        self._learn({poll.shape_id for poll in newest.values()})
-
-    def _learn(self, shape_ids: set[int] | frozenset[int]) -> None:
-        unknown = shape_ids - self._shapes.keys()
+    def learn(self, conn: Connection, shape_ids: Collection[int]) -> None:
+        """Read the shapes that are not known yet."""
+        unknown = set(shape_ids) - self._shapes.keys()
         if unknown:
-            self._shapes.update(stored_readings.shapes(self._engine, unknown))
+            self._shapes.update(stored_readings.shapes_in(conn, unknown))
 
-
-def _series(shape: SeriesSet, ref: SeriesRef) -> Series:
-    return shape.series[ref.index]
+    def _learn(self, shape_ids: frozenset[int]) -> None:
+        if not shape_ids <= self._shapes.keys():
+            with sql.reading(self._engine) as conn:
+                self.learn(conn, shape_ids)

@@ -1,22 +1,31 @@
-"""A matrix of numbers in few bytes: rows that never change once, the others by differences.
+"""A matrix of numbers in few bytes, of which single rows can be read.
 
-Rows of whole numbers are exact, others have the precision of float32 unless all of it is asked for.
-The bytes of the differences lie plane by plane, which compresses best.
+Each row has the form that suits it. Rows that never change are written once, rows of whole numbers
+by exact differences, others with the precision of float32 unless all of it is asked for. Rows of
+one form lie together, each with its lowest bytes first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poller.domain.history.byte_fields import unzigzag, widths_of, zigzag
 from poller.domain.rollups.sample_columns import Floats, Integers
 
 #: Whole numbers beyond this are not exact in a float64.
 _EXACT = 2.0**53
 
+#: Forms of a row: zeros; whole numbers of 1 to 8 bytes; floats; one number for all columns.
+_ZEROS = 0
+_WIDEST = 8
+_FLOAT, _DOUBLE, _CONSTANT = range(_WIDEST + 1, _WIDEST + 4)
 
+Forms = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 
 
@@ -24,124 +33,114 @@ class MatrixError(ValueError):
     """The bytes are no matrix of this size."""
 
 
-#: How the numbers of a row are written. No enum: numpy takes long to compare with one.
-_CONSTANT, _WHOLE, _FLOAT, _DOUBLE = range(4)
+class PackedMatrix(NamedTuple):
+    """The form of each row, and the bytes of all rows."""
+
+    forms: Forms
+    data: NDArray[np.uint8]
 
 
-class Reader:
-    """Reads bytes from the front. Never reads more than there is."""
-
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
-        self._at = 0
-
-    def take(self, size: int) -> memoryview:
-        """Return the next bytes. Raises MatrixError if there are fewer."""
-        end = self._at + size
-        if size < 0 or end > len(self._data):
-            raise MatrixError("the data ends too early")
-        taken = self._data[self._at : end]
-        self._at = end
-        return taken
-
-    def array(self, kind: str, count: int) -> NDArray[np.generic]:
-        """Return the next numbers, in little-endian."""
-        dtype = np.dtype(kind)
-        return np.frombuffer(self.take(dtype.itemsize * count), dtype)
-
-    def number(self, kind: str) -> int:
-        return int(self.array(kind, 1)[0])
-
-    def check_end(self) -> None:
-        """Raise MatrixError if bytes are left."""
-        if self._at != len(self._data):
-            raise MatrixError("there are bytes after the end")
-
-
-class Size(NamedTuple):
-    rows: int
-    columns: int
-
-
-def packed(matrix: Floats, exact: bool = False) -> bytes:
-    """Return the bytes of a matrix of finite numbers."""
-    kinds = _kinds(matrix, exact)
-    constants = matrix[kinds == _CONSTANT]
-    first = constants[:, :1] if constants.size else constants
-    parts = [
-        kinds.tobytes(),
-        first.astype("<f8").tobytes(),
-        _pack_whole(matrix[kinds == _WHOLE]),
-        _planes(matrix[kinds == _FLOAT].astype("<f4").view("<u4"), 4),
-        _planes(matrix[kinds == _DOUBLE].astype("<f8").view("<u8"), 8),
-    ]
+def packed(matrix: Floats, exact: Flags) -> bytes:
+    """Return the bytes of a matrix of finite numbers. Rows that are `exact` lose no bit."""
+    forms = np.where(exact, _DOUBLE, _FLOAT).astype(np.uint8)
+    is_constant = (matrix == matrix[:, :1]).all(axis=1)
+    forms[is_constant] = np.where(matrix[is_constant, 0] == 0, _ZEROS, _CONSTANT)
+    moving = np.flatnonzero(~is_constant)
+    whole = moving[_is_whole(matrix[moving])]
+    differences = _differences(matrix[whole])
+    forms[whole] = widths_of(differences)
+    parts = [forms.tobytes()]
+    for width in range(1, _WIDEST + 1):
+        parts.append(_planes(differences[forms[whole] == width], width))
+    parts.append(_planes(matrix[forms == _FLOAT].astype("<f4"), 4))
+    parts.append(_planes(matrix[forms == _DOUBLE].astype("<f8"), 8))
+    parts.append(matrix[forms == _CONSTANT, 0].astype("<f8").tobytes())
     return b"".join(parts)
 
 
-def unpack(reader: Reader, size: Size, chosen: Flags) -> Floats:
-    """Return the chosen rows of the matrix of these bytes. Raises MatrixError."""
-    kinds = reader.array("u1", size.rows)
-    if kinds.size and kinds.max() > _DOUBLE:
-        raise MatrixError("there is no such kind of row")
-    matrix = np.zeros((int(chosen.sum()), size.columns))
-    chosen_kinds = kinds[chosen]
-
-    constants = reader.array("<f8", int((kinds == _CONSTANT).sum()))
-    matrix[chosen_kinds == _CONSTANT] = constants[chosen[kinds == _CONSTANT], None]
-    of_whole = chosen[kinds == _WHOLE]
-    matrix[chosen_kinds == _WHOLE] = _unpack_whole(reader, size.columns, of_whole)
-    floats = _unpack_planes(reader, size.columns, chosen[kinds == _FLOAT], 4)
-    matrix[chosen_kinds == _FLOAT] = floats.view("<f4")
-    doubles = _unpack_planes(reader, size.columns, chosen[kinds == _DOUBLE], 8)
-    matrix[chosen_kinds == _DOUBLE] = doubles.view("<f8")
-    return matrix
+def opened(data: memoryview, rows: int, columns: int) -> PackedMatrix:
+    """Return the matrix of these bytes, checked but not unpacked. Raises MatrixError."""
+    whole = np.frombuffer(data, np.uint8)
+    forms = whole[:rows]
+    if len(forms) < rows:
+        raise MatrixError("the data ends too early")
+    if rows and int(forms.max()) > _CONSTANT:
+        raise MatrixError("there is no such form of a row")
+    counts = np.bincount(forms, minlength=_CONSTANT + 1)
+    if int(counts @ _sizes(columns)) != len(whole) - rows:
+        raise MatrixError("the data has another size")
+    return PackedMatrix(forms, whole[rows:])
 
 
-def _kinds(matrix: Floats, exact: bool) -> NDArray[np.uint8]:
-    is_whole = ((matrix == np.floor(matrix)) & (np.abs(matrix) < _EXACT)).all(axis=1)
-    is_constant = (matrix == matrix[:, :1]).all(axis=1)
-    other = _DOUBLE if exact else _FLOAT
-    kinds = np.where(is_constant, _CONSTANT, np.where(is_whole, _WHOLE, other))
-    return kinds.astype(np.uint8)
+def unpack(matrices: Sequence[PackedMatrix], chosen: Integers, columns: int) -> Floats:
+    """Return the chosen rows of matrices of one size: [matrices, chosen, columns]."""
+    forms = np.stack([each.forms for each in matrices])
+    starts = _starts(forms, columns)[:, chosen]
+    lengths = [len(each.data) for each in matrices]
+    starts += np.cumsum([0, *lengths[:-1]])[:, None]
+    data = matrices[0].data
+    if len(matrices) > 1:
+        data = np.concatenate([each.data for each in matrices])
+    forms = forms[:, chosen]
+    numbers = np.zeros((*forms.shape, columns))
+    for form in np.unique(forms).tolist():
+        if form != _ZEROS:
+            places = forms == form
+            numbers[places] = _unpacked(data, starts[places], form, columns)
+    return numbers
 
 
-def _pack_whole(rows: Floats) -> bytes:
-    if not rows.size:
-        return b""
-    differences: Integers = rows.astype(np.int64)
-    differences[:, 1:] -= differences[:, :-1].copy()
-    zigzag = ((differences << 1) ^ (differences >> 63)).view(np.uint64)
-    used = (int(zigzag.max()).bit_length() + 7) // 8
-    return bytes([used]) + _planes(zigzag, used)
+@lru_cache(maxsize=8)
+def _sizes(columns: int) -> Integers:
+    """Return the bytes of a row by its form."""
+    whole = [width * columns for width in range(_WIDEST + 1)]
+    return np.array([*whole, 4 * columns, 8 * columns, 8], np.int64)
 
 
-def _unpack_whole(reader: Reader, columns: int, chosen: Flags) -> Floats:
-    if not len(chosen):
-        return np.zeros((0, columns))
-    used = reader.number("u1")
-    if used > 8:
-        raise MatrixError("a number has more than eight bytes")
-    zigzag = _unpack_planes(reader, columns, chosen, used, "<u8").astype(np.uint64)
-    signs = -(zigzag & np.uint64(1)).astype(np.int64)
-    differences = (zigzag >> np.uint64(1)).astype(np.int64) ^ signs
+def _starts(forms: NDArray[np.uint8], columns: int) -> Integers:
+    """Return where each row begins [matrices, rows]: rows of one form lie together."""
+    order = np.argsort(forms, axis=1, kind="stable")
+    lengths = _sizes(columns)[np.take_along_axis(forms, order, axis=1)]
+    starts = np.empty_like(lengths)
+    np.put_along_axis(starts, order, np.cumsum(lengths, axis=1) - lengths, axis=1)
+    return starts
+
+
+def _is_whole(rows: Floats) -> Flags:
+    return np.asarray(((rows == np.floor(rows)) & (np.abs(rows) < _EXACT)).all(axis=1))
+
+
+def _differences(rows: Floats) -> NDArray[np.uint64]:
+    """Return whole numbers as differences without a sign; the first one is the number itself."""
+    whole = rows.astype(np.int64)
+    whole[:, 1:] -= whole[:, :-1].copy()
+    return zigzag(whole)
+
+
+def _planes(numbers: NDArray[np.generic], width: int) -> bytes:
+    """Return the lowest bytes of the numbers of a row, then the next ones, then the next row."""
+    rows, columns = numbers.shape
+    little = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<"))
+    as_bytes = little.view(np.uint8).reshape(rows, columns, numbers.dtype.itemsize)
+    return as_bytes[:, :, :width].transpose(0, 2, 1).tobytes()
+
+
+def _unpacked(data: NDArray[np.uint8], starts: Integers, form: int, columns: int) -> Floats:
+    """Return the rows of one form that begin at these places."""
+    if form == _CONSTANT:
+        return _numbers(data, starts, 8, 1, "<f8").astype(np.float64)
+    if form == _FLOAT:
+        return _numbers(data, starts, 4, columns, "<f4").astype(np.float64)
+    if form == _DOUBLE:
+        return _numbers(data, starts, 8, columns, "<f8").astype(np.float64)
+    differences = unzigzag(_numbers(data, starts, form, columns, "<u8").astype(np.uint64))
     return np.cumsum(differences, axis=1, dtype=np.int64).astype(np.float64)
 
 
-def _planes(numbers: NDArray[np.unsignedinteger], used: int) -> bytes:
-    """Return the first `used` bytes of each number: all first ones, all second ones, ..."""
-    width = numbers.dtype.itemsize
-    little = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<"))
-    flat = little.view(np.uint8).reshape(*numbers.shape, width)
-    return np.ascontiguousarray(flat[:, :, :used].transpose(2, 0, 1)).tobytes()
-
-
-def _unpack_planes(
-    reader: Reader, columns: int, chosen: Flags, used: int, kind: str | None = None
+def _numbers(
+    data: NDArray[np.uint8], starts: Integers, width: int, columns: int, kind: str
 ) -> NDArray[np.generic]:
-    """Return the numbers of the chosen rows; the planes have those of all."""
-    width = np.dtype(kind).itemsize if kind else used
-    planes = reader.array("u1", used * len(chosen) * columns)
-    planes = planes.reshape(used, len(chosen), columns)[:, chosen]
-    numbers = np.zeros((*planes.shape[1:], width), np.uint8)
-    numbers[:, :, :used] = planes.transpose(1, 2, 0)
-    return numbers.view(kind or f"<u{width}").reshape(planes.shape[1:])
+    planes = data[starts[:, None] + np.arange(width * columns)]
+    as_bytes = np.zeros((len(starts), columns, np.dtype(kind).itemsize), np.uint8)
+    as_bytes[:, :, :width] = planes.reshape(-1, width, columns).transpose(0, 2, 1)
+    return as_bytes.view(kind)[:, :, 0]

@@ -1,32 +1,49 @@
 """A roll-up in few bytes, and back. Bytes that are no roll-up are refused, and cost little memory.
 
+A row has a head (the series) and a body (the numbers), each compressed. One series of many rows is
+read at once, without the numbers of the others.
+
 A peak is written as a step of a scale above the mean (and a low one below it), rounded outwards:
 0.14 % apart, so that a stored peak is never below the real one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 import cramjam
 import numpy as np
 
-from poller.domain.rollups import number_matrix
-from poller.domain.rollups.number_matrix import MatrixError, Reader, Size
+from poller.domain.rollups import number_matrix, rollup_head
+from poller.domain.rollups.number_matrix import MatrixError, PackedMatrix
 from poller.domain.rollups.rollup import Buckets, CounterTable, GaugeTable, Rollup, StateTable
+from poller.domain.rollups.rollup_head import RollupHead
 from poller.domain.rollups.sample_columns import Floats, Integers, SeriesRef
 
-_VERSION = 1
+_VERSION = 2
 _LEVEL = 3
+#: The version; the sizes of head and body; the size of the compressed head.
+_FRAME = struct.Struct("<BIII")
+_BUCKETS = struct.Struct("<qqq")
 #: Steps of the scale for each doubling, and the end of the scale: below a mean it is zero.
 _STEPS = 512
 _ZERO = 65_535
 #: A step that rounding error made a little too long is the same step.
 _ROUNDING = 1e-6
 #: What a stored roll-up may claim at most.
-MAXIMUM_BYTES = 64 * 1024 * 1024
-MAXIMUM_ROWS = 200_000
+MAXIMUM_BYTES = 256 * 1024 * 1024
 MAXIMUM_BUCKETS = 10_000
+MAXIMUM_NUMBERS = 2**27
+#: Bytes of rows and of their numbers that are in memory at a time, about.
+_AT_ONCE = 2**24
+_USUAL_BUCKETS = 288
+#: Matrices of a table of counters, of gauges and of states.
+_OF_COUNTERS, _OF_GAUGES, _OF_STATES = 6, 5, 1
+
+Wants = Callable[[SeriesRef], bool]
 
 
 class RollupError(ValueError):
@@ -40,93 +57,171 @@ def _every(ref: SeriesRef) -> bool:
 def encode(rollup: Rollup) -> bytes:
     """Return the bytes of a roll-up."""
     buckets = rollup.buckets
-    head = np.array([buckets.start_ms, buckets.step_ms, buckets.count], "<i8").tobytes()
-    body = b"".join(
-        (head, _counters(rollup.counters), _gauges(rollup.gauges), _states(rollup.states))
-    )
-    size = len(body).to_bytes(4, "little")
-    return bytes([_VERSION]) + size + bytes(cramjam.zstd.compress(body, _LEVEL))
+    tables = (*_counters(rollup.counters), *_gauges(rollup.gauges), rollup.states.lasted_ms)
+    exact = [np.full(len(table), table is rollup.counters.total) for table in tables]
+    matrix = np.concatenate(tables, dtype=np.float64)
+    numbers = number_matrix.packed(matrix, np.concatenate(exact))
+    body = _BUCKETS.pack(buckets.start_ms, buckets.step_ms, buckets.count) + numbers
+    head = rollup_head.encode(rollup)
+    packed_head = bytes(cramjam.zstd.compress(head, _LEVEL))
+    frame = _FRAME.pack(_VERSION, len(head), len(body), len(packed_head))
+    return frame + packed_head + bytes(cramjam.zstd.compress(body, _LEVEL))
 
 
-def decode(data: bytes, wants: Callable[[SeriesRef], bool] = _every) -> Rollup:
+def decode(data: bytes, wants: Wants = _every) -> Rollup:
     """Return the roll-up of these bytes, or of the series that are wanted. Raises RollupError."""
-    reader = Reader(memoryview(_body(data)))
+    [found] = decode_all([data], wants)
+    return found
+
+
+def decode_all(rows: Sequence[bytes], wants: Wants = _every) -> Iterator[Rollup]:
+    """Yield the roll-ups of rows, of the series that are wanted. Raises RollupError."""
     try:
-        start_ms, step_ms, count = reader.array("<i8", 3).tolist()
-        if not (0 < count <= MAXIMUM_BUCKETS and 0 < step_ms <= 2**40 and abs(start_ms) < 2**53):
-            raise RollupError("the buckets are impossible")
-        counters = _read_counters(_Rows(reader, count, wants))
-        gauges = _read_gauges(_Rows(reader, count, wants))
-        states = _read_states(_Rows(reader, count, wants))
-        reader.check_end()
+        framed = [_unframed(data) for data in rows]
+        for head, same in groupby(framed, key=_head):
+            yield from _SameSeries(head, wants).rollups(list(same))
     except MatrixError as error:
         raise RollupError(str(error)) from None
-    return Rollup(Buckets(start_ms, step_ms, count), counters, gauges, states)
 
 
-class _Rows:
-    """Reads the matrices of a table: the rows of series that are wanted."""
-
-    def __init__(self, reader: Reader, count: int, wants: Callable[[SeriesRef], bool]) -> None:
-        refs = _read_refs(reader)
-        self._reader = reader
-        self._size = Size(len(refs), count)
-        self._chosen = np.fromiter(map(wants, refs), bool, len(refs))
-        self.refs = [ref for ref, is_chosen in zip(refs, self._chosen, strict=True) if is_chosen]
-
-    def floats(self) -> Floats:
-        return number_matrix.unpack(self._reader, self._size, self._chosen)
-
-    def integers(self) -> Integers:
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.floats().astype(np.int64))
-
-    def column(self) -> Floats:
-        """Return one number for each row."""
-        numbers: Floats = self._reader.array("<f8", self._size.rows).astype(np.float64)
-        return np.asarray(numbers[self._chosen])
-
-
-def _body(data: bytes) -> bytearray:
-    if len(data) < 5 or data[0] != _VERSION:
-        raise RollupError("the version is unknown")
-    size = int.from_bytes(data[1:5], "little")
-    if size > MAXIMUM_BYTES:
-        raise RollupError(f"{size} bytes are more than a roll-up has")
-    body = bytearray(size)
+def shape_ids(rows: Sequence[bytes]) -> frozenset[int]:
+    """Return the shapes that rows refer to; only heads are read. Raises RollupError."""
     try:
-        written = cramjam.zstd.decompress_into(data[5:], body)
-    except cramjam.DecompressionError:
-        raise RollupError("the data is damaged") from None
-    if written != size:
-        raise RollupError("the data ends too early")
-    return body
+        heads = {id(head): head for head in (_head(_unframed(data)) for data in rows)}
+    except MatrixError as error:
+        raise RollupError(str(error)) from None
+    return frozenset().union(*(head.shape_ids for head in heads.values()))
 
 
-def _counters(table: CounterTable) -> bytes:
+class _Framed(NamedTuple):
+    """The parts of a row, still compressed."""
+
+    packed_head: bytes
+    head_size: int
+    packed_body: memoryview
+    body_size: int
+
+
+class _Opened(NamedTuple):
+    """The buckets and the numbers of a row."""
+
+    buckets: Buckets
+    matrix: PackedMatrix
+
+
+def _unframed(data: bytes) -> _Framed:
+    if len(data) < _FRAME.size or data[0] != _VERSION:
+        raise MatrixError("the version is unknown")
+    _, head_size, body_size, packed_size = _FRAME.unpack_from(data)
+    body_at = _FRAME.size + packed_size
+    return _Framed(data[_FRAME.size : body_at], head_size, memoryview(data)[body_at:], body_size)
+
+
+def _head(row: _Framed) -> RollupHead:
+    return rollup_head.decode(row.packed_head, row.head_size)
+
+
+class _SameSeries:
+    """Reads rows that have the same head: the wanted series of all of them at once."""
+
+    def __init__(self, head: RollupHead, wants: Wants) -> None:
+        self._head = head
+        self._counters = _wanted(head.counters, wants)
+        self._gauges = _wanted(head.gauges, wants)
+        self._states = _wanted(head.states, wants)
+        tables = (
+            (len(head.counters), self._counters, _OF_COUNTERS),
+            (len(head.gauges), self._gauges, _OF_GAUGES),
+            (len(head.states), self._states, _OF_STATES),
+        )
+        self._chosen, self._rows = _places(tables)
+
+    def rollups(self, rows: Sequence[_Framed]) -> Iterator[Rollup]:
+        """Yield the roll-ups, some of them read at a time. Raises MatrixError."""
+        each = max(row.body_size for row in rows) + 8 * len(self._chosen) * _USUAL_BUCKETS
+        count = max(1, _AT_ONCE // each)
+        for first in range(0, len(rows), count):
+            some = [self._opened(row) for row in rows[first : first + count]]
+            for columns, same in groupby(some, key=lambda row: row.buckets.count):
+                yield from self._read(list(same), columns)
+
+    def _opened(self, row: _Framed) -> _Opened:
+        body = rollup_head.decompressed(row.packed_body, row.body_size, MAXIMUM_BYTES)
+        if len(body) < _BUCKETS.size:
+            raise MatrixError("the data ends too early")
+        start_ms, step_ms, count = _BUCKETS.unpack_from(body)
+        if not (0 < count <= MAXIMUM_BUCKETS and 0 < step_ms <= 2**40 and abs(start_ms) < 2**53):
+            raise MatrixError("the buckets are impossible")
+        if self._rows * count > MAXIMUM_NUMBERS:
+            raise MatrixError("there are more numbers than a roll-up has")
+        numbers = memoryview(body)[_BUCKETS.size :]
+        matrix = number_matrix.opened(numbers, self._rows, count)
+        return _Opened(Buckets(start_ms, step_ms, count), matrix)
+
+    def _read(self, rows: Sequence[_Opened], columns: int) -> Iterator[Rollup]:
+        numbers = number_matrix.unpack([row.matrix for row in rows], self._chosen, columns)
+        gauges_at = _OF_COUNTERS * len(self._counters)
+        states_at = gauges_at + _OF_GAUGES * len(self._gauges)
+        counters = _read_counters(_tables(numbers[:, :gauges_at], _OF_COUNTERS))
+        gauges = _tables(numbers[:, gauges_at:states_at], _OF_GAUGES)
+        known_ms = _integers(gauges[0])
+        lasted_ms = _integers(numbers[:, states_at:])
+        of_counters = [self._head.counters[row] for row in self._counters]
+        of_gauges = [self._head.gauges[row] for row in self._gauges]
+        of_states = [self._head.states[row] for row in self._states]
+        values = self._head.values[self._states]
+        for place, row in enumerate(rows):
+            yield Rollup(
+                row.buckets,
+                CounterTable(of_counters, *(each[place] for each in counters)),
+                GaugeTable(of_gauges, known_ms[place], *(each[place] for each in gauges[1:])),
+                StateTable(of_states, values, lasted_ms[place]),
+            )
+
+
+def _wanted(refs: Sequence[SeriesRef], wants: Wants) -> Integers:
+    return np.flatnonzero(np.fromiter(map(wants, refs), bool, len(refs)))
+
+
+def _places(tables: Sequence[tuple[int, Integers, int]]) -> tuple[Integers, int]:
+    """Return which rows of the matrix the chosen rows of tables are, and how many it has."""
+    chosen, begin = [], 0
+    for rows, wanted, matrices in tables:
+        for _ in range(matrices):
+            chosen.append(begin + wanted)
+            begin += rows
+    return np.concatenate(chosen), begin
+
+
+def _tables(numbers: Floats, count: int) -> list[Floats]:
+    """Return the tables [roll-ups, series, buckets] that lie one after another."""
+    rows = numbers.shape[1] // count
+    return [numbers[:, place * rows : (place + 1) * rows] for place in range(count)]
+
+
+def _integers(numbers: Floats) -> Integers:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(numbers.astype(np.int64))
+
+
+def _counters(table: CounterTable) -> Sequence[Floats | Integers]:
     mean = np.nan_to_num(table.mean())
     is_zero = (table.low <= 0) & (mean > 0)
-    return _refs(table.refs) + b"".join(
-        (
-            number_matrix.packed(table.known_ms.astype(np.float64)),
-            number_matrix.packed(table.gap_ms.astype(np.float64)),
-            number_matrix.packed(table.resets.astype(np.float64)),
-            number_matrix.packed(table.total, exact=True),
-            number_matrix.packed(_steps(table.high, mean)),
-            number_matrix.packed(np.where(is_zero, _ZERO, _steps(mean, table.low))),
-        )
-    )
+    above = _steps(table.high, mean)
+    below = np.where(is_zero, _ZERO, _steps(mean, table.low))
+    return table.known_ms, table.gap_ms, table.resets, table.total, above, below
 
 
-def _read_counters(rows: _Rows) -> CounterTable:
-    known_ms, gap_ms, resets = rows.integers(), rows.integers(), rows.integers()
-    total, above, below = rows.floats(), rows.floats(), rows.floats()
-    table = CounterTable(rows.refs, known_ms, gap_ms, total, below, above, resets)
+def _read_counters(tables: Sequence[Floats]) -> Sequence[Floats | Integers]:
+    """Return the columns of a table of counters, in the order of its fields."""
+    known_ms, gap_ms, resets = (_integers(table) for table in tables[:3])
+    total, above, below = tables[3:]
+    table = CounterTable((), known_ms, gap_ms, total, below, above, resets)
     mean = np.nan_to_num(table.mean())
     with np.errstate(over="ignore", invalid="ignore"):
-        table.high[:] = mean * _factor(above)
-        table.low[:] = np.where(below == _ZERO, 0.0, mean / _factor(below))
-    return table
+        high = mean * _factor(above)
+        low = np.where(below == _ZERO, 0.0, mean / _factor(below))
+    return known_ms, gap_ms, total, low, high, resets
 
 
 def _steps(more: Floats, less: Floats) -> Floats:
@@ -142,59 +237,5 @@ def _factor(steps: Floats) -> Floats:
     return np.exp2(np.clip(steps, 0, _ZERO) / _STEPS)
 
 
-def _gauges(table: GaugeTable) -> bytes:
-    return _refs(table.refs) + b"".join(
-        (
-            number_matrix.packed(table.known_ms.astype(np.float64)),
-            number_matrix.packed(table.mean),
-            number_matrix.packed(table.low),
-            number_matrix.packed(table.high),
-            number_matrix.packed(table.last),
-        )
-    )
-
-
-def _read_gauges(rows: _Rows) -> GaugeTable:
-    known_ms = rows.integers()
-    mean, low, high, last = (rows.floats() for _ in range(4))
-    return GaugeTable(rows.refs, known_ms, mean, low, high, last)
-
-
-def _states(table: StateTable) -> bytes:
-    values = table.values.astype("<f8").tobytes()
-    return _refs(table.refs) + values + number_matrix.packed(table.lasted_ms.astype(np.float64))
-
-
-def _read_states(rows: _Rows) -> StateTable:
-    return StateTable(rows.refs, rows.column(), rows.integers())
-
-
-def _refs(refs: Sequence[SeriesRef]) -> bytes:
-    """Return the references: the shapes, then the shape and the index of each series."""
-    shape_ids = list(dict.fromkeys(ref.shape_id for ref in refs))
-    places = {shape_id: place for place, shape_id in enumerate(shape_ids)}
-    shapes = np.array([places[ref.shape_id] for ref in refs], "<u2")
-    indexes = np.array([ref.index for ref in refs], "<i4")
-    return b"".join(
-        (
-            len(refs).to_bytes(4, "little"),
-            len(shape_ids).to_bytes(2, "little"),
-            np.array(shape_ids, "<i8").tobytes(),
-            shapes.tobytes(),
-            np.diff(indexes, prepend=0).astype("<i4").tobytes(),
-        )
-    )
-
-
-def _read_refs(reader: Reader) -> list[SeriesRef]:
-    count = reader.number("<u4")
-    if count > MAXIMUM_ROWS:
-        raise RollupError(f"{count} series are more than a target has")
-    shape_ids = reader.array("<i8", reader.number("<u2")).tolist()
-    shapes = reader.array("<u2", count).tolist()
-    indexes = np.cumsum(reader.array("<i4", count), dtype=np.int64).tolist()
-    if count and (max(shapes) >= len(shape_ids) or min(indexes) < 0):
-        raise RollupError("a series has no place")
-    return [
-        SeriesRef(shape_ids[shape], index) for shape, index in zip(shapes, indexes, strict=True)
-    ]
+def _gauges(table: GaugeTable) -> Sequence[Floats | Integers]:
+    return table.known_ms, table.mean, table.low, table.high, table.last

@@ -21,6 +21,8 @@ _Column = NDArray[Any]
 _COUNTER = ("known_ms", "gap_ms", "total", "low", "high", "resets")
 _GAUGE = ("known_ms", "mean", "low", "high", "last")
 _STATE = ("lasted_ms",)
+#: Verdicts of a bucket; the first that applies counts.
+_VERDICTS = (PointVerdict.RESET, PointVerdict.UNKNOWN, PointVerdict.GAP, PointVerdict.OK)
 _WHOLE = frozenset({"known_ms", "gap_ms", "resets", "lasted_ms"})
 
 
@@ -190,10 +192,6 @@ def _points(
 ) -> Points:
     at_ms = buckets.edges()[:-1]
     span_ms = np.full(len(at_ms), buckets.step_ms, np.int64)
-    verdicts = np.select(
-        [resets > 0, known_ms + averaged_ms == 0, averaged_ms > 0],
-        [PointVerdict.RESET, PointVerdict.UNKNOWN, PointVerdict.GAP],
-        PointVerdict.OK,
-    )
-    words = [PointVerdict(word) for word in verdicts.tolist()]
+    conditions = [resets > 0, known_ms + averaged_ms == 0, averaged_ms > 0]
+    words = [_VERDICTS[place] for place in np.select(conditions, [0, 1, 2], 3).tolist()]
     return Points(at_ms, span_ms, value, low, high, known_ms, averaged_ms, words)
