@@ -254,6 +254,17 @@ class RetentionFields(BaseModel):
         le=3650,
         description="How long roll-ups of an hour are retained, in days. 0 makes none.",
     )
+    sql_history_metrics: Words = Field(
+        (),
+        description="Metrics whose 5-minute values are also written as plain rows, for SQL and "
+        "Grafana; * and ? are wildcards. Needs PostgreSQL. Not set: none.",
+    )
+    sql_history_days: float = Field(
+        35.0,
+        gt=0,
+        le=3650,
+        description="How long the plain rows of sql_history_metrics are retained, in days.",
+    )
     events_days: float = Field(
         90.0, gt=0, le=3650, description="How long events are retained in SQL, in days."
     )
@@ -279,3 +290,24 @@ class RetentionFields(BaseModel):
         description="Events retained in the Redis stream. During a longer outage of the database, "
         "older events are not copied to SQL.",
     )
+
+    @field_validator("sql_history_metrics", mode="before")
+    @classmethod
+    def _split_metrics_at_commas(cls, value: Any) -> Any:
+        """Turn the text of an environment variable into names of metrics."""
+        return split_at_commas(value)
+
+    @field_validator("sql_history_metrics", mode="after")
+    @classmethod
+    def _check_database_of_plain_rows(
+        cls, metrics: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
+        """Refuse plain rows without PostgreSQL."""
+        url = info.data.get("database_url")
+        is_sqlite = url is not None and not url.get_secret_value().startswith("postgres")
+        if metrics and is_sqlite:
+            raise ValueError(
+                "plain rows need PostgreSQL, and database_url is SQLite; "
+                "set database_url, or leave sql_history_metrics empty"
+            )
+        return metrics

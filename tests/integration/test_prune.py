@@ -117,7 +117,7 @@ def test_a_short_retention_does_not_empty_a_table_after_a_pause(
 
 def no_rows() -> dict[str, int]:
     kinds_of_rows = ("runs", "runs_failed", "readings", "shapes", "events", "target_days")
-    history = ("blocks", "rollups", "partitions")
+    history = ("blocks", "rollups", "partitions", "sql_rows")
     others = ("removals", "job_runs", "jobs", "audit", "sessions")
     return dict.fromkeys((*kinds_of_rows, *history, *others), 0)
 

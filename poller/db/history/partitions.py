@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller import errors
 from poller.db import engine as sql
+from poller.db.history.plain_tables import history_rows
 from poller.db.tables import history_1h, history_5m, history_blocks, readings
 
 DAY_MS = 86_400_000
@@ -90,8 +91,9 @@ def drop_before(engine: Engine, table: sa.Table[Any], before_ms: int) -> int:
 def _needed(since_ms: int, until_ms: int) -> Iterator[Partition]:
     for begin_ms in range(day_begin(since_ms), until_ms, DAY_MS):
         day = datetime.fromtimestamp(begin_ms / 1000, UTC)
-        name = f"{history_blocks.name}_p{day:%Y%m%d}"
-        yield Partition(history_blocks.name, name, begin_ms, begin_ms + DAY_MS)
+        for table in (history_blocks, history_rows):
+            name = f"{table.name}_p{day:%Y%m%d}"
+            yield Partition(table.name, name, begin_ms, begin_ms + DAY_MS)
     begin_ms = month_begin(since_ms)
     while begin_ms < until_ms:
         end_ms = month_begin(begin_ms + 32 * DAY_MS)
@@ -109,11 +111,19 @@ def _existing(conn: Connection) -> list[Partition]:
 
 
 def _create(partition: Partition) -> str:
-    bounds = f"FROM ({partition.begin_ms}) TO ({partition.end_ms})"
+    begin, end = str(partition.begin_ms), str(partition.end_ms)
+    if partition.table == history_rows.name:
+        begin, end = _instant(partition.begin_ms), _instant(partition.end_ms)
+    bounds = f"FROM ({begin}) TO ({end})"
     return (
         f'CREATE TABLE IF NOT EXISTS "{partition.name}" '
         f'PARTITION OF "{partition.table}" FOR VALUES {bounds}'
     )
+
+
+def _instant(at_ms: int) -> str:
+    """Return an instant as PostgreSQL reads it, whatever the time zone of the session."""
+    return f"'{datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()}'"
 
 
 def _try(engine: Engine, statement: str) -> bool:
@@ -129,17 +139,22 @@ def _try(engine: Engine, statement: str) -> bool:
     return True
 
 
-_MAY_MAKE = """SELECT bool_and(pg_has_role(relowner, 'USAGE'))
+_TABLES = "ARRAY['history_blocks', 'history_5m', 'history_1h', 'history_rows']::regclass[]"
+_MAY_MAKE = f"""SELECT bool_and(pg_has_role(relowner, 'USAGE'))
     AND has_schema_privilege(current_schema(), 'CREATE')
-    FROM pg_class WHERE oid = ANY (ARRAY['history_blocks', 'history_5m', 'history_1h']::regclass[])
-"""
-_EXISTING = r"""SELECT parent.relname AS parent, child.relname AS name, bounds[1] AS begin_ms,
-    bounds[2] AS end_ms
+    FROM pg_class WHERE oid = ANY ({_TABLES})
+"""  # noqa: S608
+#: Bounds are whole milliseconds, or instants in quotes, which are text to this query.
+_EXISTING = rf"""SELECT parent.relname AS parent, child.relname AS name,
+    CASE WHEN bounds[1] ~ '^-?\d+$' THEN bounds[1]::bigint
+        ELSE round(extract(epoch FROM bounds[1]::timestamptz) * 1000)::bigint END AS begin_ms,
+    CASE WHEN bounds[2] ~ '^-?\d+$' THEN bounds[2]::bigint
+        ELSE round(extract(epoch FROM bounds[2]::timestamptz) * 1000)::bigint END AS end_ms
     FROM pg_inherits
     JOIN pg_class AS parent ON parent.oid = inhparent
     JOIN pg_class AS child ON child.oid = inhrelid,
     regexp_match(pg_get_expr(child.relpartbound, child.oid),
-        'FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)') AS bounds
-    WHERE inhparent = ANY (ARRAY['history_blocks', 'history_5m', 'history_1h']::regclass[])
+        'FROM \(''?([^'')]+)''?\) TO \(''?([^'')]+)''?\)') AS bounds
+    WHERE inhparent = ANY ({_TABLES})
     AND bounds IS NOT NULL AND pg_has_role(child.relowner, 'USAGE')
-"""
+"""  # noqa: S608

@@ -6,7 +6,7 @@ the day is over, and anew when late results changed it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,11 +15,13 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import bulk
 from poller.db import engine as sql
-from poller.db.history import polls_of_span, rollup_marks
+from poller.db.history import plain_rows, polls_of_span, rollup_marks
+from poller.db.history.plain_rows import PlainRows
 from poller.db.history.rollup_marks import MarkedDay, NewPolls
 from poller.db.record import stored_readings
 from poller.db.tables import history_1h, history_5m, targets
 from poller.domain.metrics import series_identity
+from poller.domain.metrics.reading import Series
 from poller.domain.metrics.series_identity import Identity
 
 if TYPE_CHECKING:
@@ -47,12 +49,20 @@ def remake(conn: Connection, touched: Sequence[Touched]) -> None:
     )
 
 
+class PlainKept(NamedTuple):
+    """Which series also have plain rows for SQL, and since when."""
+
+    selects: Callable[[Series], bool]
+    since_ms: int
+
+
 class Kept(NamedTuple):
     """Which roll-ups are made, and since when all polls of a day are still stored."""
 
     five_minutes: bool = True
     hours: bool = True
     complete_since_ms: int = 0
+    plain: PlainKept | None = None
 
 
 class _Rolled(NamedTuple):
@@ -69,12 +79,14 @@ def make(engine: Engine, days: Sequence[MarkedDay], kept: Kept) -> int:
     """
     with sql.reading(engine) as conn:
         rolled = [_Rolled(day, _of_day(conn, day)) for day in days]
+        plain = _plain(conn, rolled, kept)
     # Rows are made before the transaction: other writers wait for its end.
     rows_5m = _rows(rolled, 1) if kept.five_minutes else []
     rows_1h = _rows(rolled, 12) if kept.hours else []
     with sql.writing(engine) as conn:
         _store(conn, history_5m, rows_5m, kept.complete_since_ms)
         _store(conn, history_1h, rows_1h, kept.complete_since_ms)
+        plain_rows.replace(conn, plain)
         rollup_marks.remove(conn, days)
     return len(rows_5m) + len(rows_1h)
 
@@ -106,6 +118,26 @@ def _rows(rolled: Sequence[_Rolled], factor: int) -> list[_Row]:
     return sorted(rows)
 
 
+def _plain(conn: Connection, rolled: Sequence[_Rolled], kept: Kept) -> list[PlainRows]:
+    """Return the plain rows of days that have all their polls."""
+    if kept.plain is None:
+        return []
+    since_ms = max(kept.plain.since_ms, kept.complete_since_ms)
+    return [
+        plain_of(conn, day.target_id, fine, kept.plain.selects)
+        for day, fine in rolled
+        if fine is not None and day.day_ms >= since_ms
+    ]
+
+
+def plain_of(
+    conn: Connection, target_id: int, part: Rollup, selects: Callable[[Series], bool]
+) -> PlainRows:
+    """Return the selected series of a roll-up as plain rows."""
+    by = _terms(conn, target_id)[1]
+    return plain_rows.of_rollup(conn, target_id, part, by, selects)
+
+
 def _of_day(conn: Connection, day: MarkedDay) -> Rollup | None:
     from poller.domain.rollups import rollup
 
@@ -113,8 +145,16 @@ def _of_day(conn: Connection, day: MarkedDay) -> Rollup | None:
     return from_polls(conn, day.target_id, buckets)
 
 
-def from_polls(conn: Connection, target_id: int, buckets: Buckets) -> Rollup | None:
-    """Roll up the stored polls of a target; None if they say nothing. Raises StoreError."""
+def from_polls(
+    conn: Connection,
+    target_id: int,
+    buckets: Buckets,
+    selects: Callable[[Series], bool] | None = None,
+) -> Rollup | None:
+    """Roll up the stored polls of a target, with `selects` only some series.
+
+    Returns None if the polls say nothing. Raises StoreError.
+    """
     from poller.domain.rollups import day_rollup, sample_columns
 
     blocks = polls_of_span.around(conn, target_id, buckets.start_ms, buckets.end_ms)
@@ -123,7 +163,7 @@ def from_polls(conn: Connection, target_id: int, buckets: Buckets) -> Rollup | N
         return None
     interval_ms, by = _terms(conn, target_id)
     polls = sample_columns.joined(blocks, stored_readings.shapes_in(conn, shape_ids))
-    return day_rollup.roll_up(polls, buckets, interval_ms, by)
+    return day_rollup.roll_up(polls, buckets, interval_ms, by, selects)
 
 
 def _terms(conn: Connection, target_id: int) -> tuple[int, Identity]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from poller.domain.metrics.reading import Series
 from poller.domain.metrics.series_identity import Identity
 from poller.domain.rollups import counter_buckets, gauge_buckets
 from poller.domain.rollups.counter_samples import counter_samples
@@ -18,13 +19,15 @@ def roll_up(
     buckets: Buckets,
     interval_ms: int,
     by: Identity = Identity.IF_NAME,
+    selects: Callable[[Series], bool] | None = None,
 ) -> Rollup | None:
     """Return the roll-up of polls, or None if they say nothing about these buckets.
 
     The polls are those of the buckets, the one before and the one after: a rate takes two, and may
     cross the edges. An `interval_ms` of 0 is unknown: the usual time between the polls counts.
+    With `selects` only some series are rolled up.
     """
-    lined_up = LinedUpPolls(polls, by)
+    lined_up = LinedUpPolls(polls, by, selects)
     if not len(lined_up.at_ms):
         return None
     planned_ms = interval_ms or _usual_ms(lined_up)

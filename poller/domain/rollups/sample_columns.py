@@ -7,7 +7,7 @@ poll lacks is NaN, which every reader skips like a value that is no number.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -79,9 +79,18 @@ class SampleColumns:
 
 
 class LinedUpPolls:
-    """Polls of a target, oldest first, with their series lined up. At most one poll an instant."""
+    """Polls of a target, oldest first, with their series lined up. At most one poll an instant.
 
-    def __init__(self, polls: Iterable[ShapedPolls], by: Identity = Identity.IF_NAME) -> None:
+    With `selects` only the selected series are rolled up. The others still serve as evidence.
+    """
+
+    def __init__(
+        self,
+        polls: Iterable[ShapedPolls],
+        by: Identity = Identity.IF_NAME,
+        selects: Callable[[Series], bool] | None = None,
+    ) -> None:
+        self._selects = selects
         parts = [part for part in polls if part.segment.polls]
         # The newest shape comes last: its references and widths win.
         self._parts = sorted(parts, key=lambda part: int(part.segment.at_ms.max()))
@@ -99,8 +108,14 @@ class LinedUpPolls:
         """Return the series of a group, and where each is described."""
         found: dict[Key, SeriesRef] = {}
         for plan in self._plans:
-            found.update(plan.refs(group))
+            found.update(self._selected(plan, plan.refs(group)))
         return found
+
+    def _selected(self, plan: ShapePlan, refs: dict[Key, SeriesRef]) -> dict[Key, SeriesRef]:
+        if self._selects is None:
+            return refs
+        series = plan.shape.series
+        return {key: ref for key, ref in refs.items() if self._selects(series[ref.index])}
 
     def columns(self, group: Group) -> SampleColumns:
         """Return the samples of all series of a group."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from poller.db import database_clock
 from poller.db.access import access_retention
+from poller.db.history import plain_retention
 from poller.db.jobs import job_retention
 from poller.db.record import retention
 from poller.db.record.retention import Ages, Leftover, Pruned
@@ -81,7 +82,17 @@ def _delete(context: api.Context, now_ms: int) -> tuple[dict[str, int], Pruned]:
     audit_before_ms = pruned.proven_ms - _days_ms(settings.audit_days)
     of_access = access_retention.prune(engine, audit_before_ms, now_ms, rest, until_mono)
 
-    deleted = {**pruned.counts, "removals": removals, **asdict(of_jobs), **asdict(of_access)}
+    context.heartbeat()
+    rows_before_ms = pruned.proven_ms - _days_ms(settings.sql_history_days)
+    sql_rows = plain_retention.prune(engine, rows_before_ms)
+
+    deleted = {
+        **pruned.counts,
+        "sql_rows": sql_rows,
+        "removals": removals,
+        **asdict(of_jobs),
+        **asdict(of_access),
+    }
     return deleted, pruned
 
 

@@ -115,3 +115,12 @@ def test_session_limits_by_collector_are_checked(monkeypatch: pytest.MonkeyPatch
         settings.load()
     assert "POLLER_SESSION_EXCEPTIONS" in str(caught.value)
     assert "did you mean per_host?" in str(caught.value)
+
+
+def test_plain_rows_for_sql_need_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting is refused with the reason where nothing would be written."""
+    monkeypatch.setenv("POLLER_SQL_HISTORY_METRICS", "ifHC*Octets, ifOperStatus")
+    with pytest.raises(errors.InvalidSetting, match=r"sql_history_metrics .*need PostgreSQL"):
+        settings.load()
+    monkeypatch.setenv("POLLER_DATABASE_URL", "postgresql://192.0.2.1/poller")
+    assert settings.load().sql_history_metrics == ("ifHC*Octets", "ifOperStatus")
