@@ -185,6 +185,9 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     _use_write_ahead_log(cursor)
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
+    # Debian's SQLite writes zeros over every page that becomes free: compaction would write each
+    # poll a second time. FAST writes zeros where the page is written anyway.
+    cursor.execute("PRAGMA secure_delete = FAST")
     cursor.execute("PRAGMA cache_size = -32768")
     cursor.close()
 

@@ -17,6 +17,7 @@ from poller.db.history.rollup_marks import NewPolls
 from poller.db.history.rollup_pass import RolledUp
 from poller.db.history.rollups import Kept
 from poller.db.inventory import devices, targets
+from poller.db.record import retention
 from poller.db.record.stored_readings import Stored, Writer
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
@@ -195,3 +196,22 @@ def test_a_damaged_roll_up_is_named(engine: Engine, target_id: int) -> None:
         conn.execute(sa.update(tables.history_5m).values(data=b"\x01\xff"))
     with pytest.raises(errors.StoreError, match=f"target {target_id}"):
         stored(engine, target_id)
+
+
+def test_retention_never_outruns_the_roll_ups(engine: Engine, target_id: int) -> None:
+    """Polls past their retention stay until their day is rolled up, also while no job runs."""
+    write(engine, target_id, range(2 * 1440 + 10))
+    ages = retention.Ages(DAY, DAY, HOUR, DAY, DAY, history_5m_ms=400 * DAY)
+    now_ms = START + 2 * DAY + 10 * MINUTE
+
+    assert retention.prune(engine, now_ms, ages, rest).readings == 0
+    compaction.compact(engine, START + 3 * DAY, rest, time.monotonic() + 60)
+    assert retention.prune(engine, now_ms, ages, rest).blocks == 0
+    assert compact_and_roll_up(engine).days == 2
+    assert [each.counters.total.sum() for each in stored(engine, target_id)] == [863_930, 864_000]
+
+    retention.prune(engine, now_ms, ages, rest)
+    with sql.reading(engine) as conn:
+        oldest_ms = conn.execute(sa.select(sa.func.min(tables.history_blocks.c.start_ms))).scalar()
+    assert oldest_ms == START + DAY + AFTER  # the third day is marked, and needs the one before
+    assert [each.counters.total.sum() for each in stored(engine, target_id)] == [863_930, 864_000]

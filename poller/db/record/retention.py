@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection, Engine
 from poller.db import engine as sql
 from poller.db.history import partitions
 from poller.db.inventory import inventory_feed
-from poller.db.record import row_gaps
+from poller.db.record import row_gaps, unrolled_polls
 from poller.db.record.row_gaps import Gap, Source
 from poller.db.record.run_pages import BAD
 from poller.db.tables import (
@@ -64,9 +64,15 @@ class Ages:
     history_1h_ms: int = 0
 
     @property
+    def has_rollups(self) -> bool:
+        """Whether roll-ups outlive the readings that they are made of."""
+        return self.history_5m_ms > 0 or self.history_1h_ms > 0
+
+    @property
     def shapes_ms(self) -> int:
         """How long a shape may be needed after it was last announced."""
-        return max(self.readings_ms, self.history_5m_ms, self.history_1h_ms)
+        held_ms = unrolled_polls.LONGEST_MS if self.has_rollups else 0
+        return max(self.readings_ms + held_ms, self.history_5m_ms, self.history_1h_ms)
 
 
 class Leftover(NamedTuple):
@@ -137,6 +143,8 @@ def prune(
         family = _FAMILIES.get(source.instant.table.name, "")
         before_ms = min(proven_ms - age_ms, kept_since_ms.get(family, proven_ms))
         table = source.instant.table
+        if ages.has_rollups:
+            before_ms = unrolled_polls.deletable_before(engine, table, before_ms)
         if table in _PARTITIONED and engine.dialect.name == "postgresql":
             # Whole partitions only: rows of the others wait until their day or month is over.
             before_ms = partitions.begin_of(table, before_ms + _PARTITIONED[table])
