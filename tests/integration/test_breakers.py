@@ -24,6 +24,7 @@ from poller.domain.record.event_kinds import Kind
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
 from poller.service import command_actor
+from poller.service.operations import letter_actions
 from poller.state.board import moves as board_moves
 from poller.state.board.board_values import Move, Place
 from tests.conftest import wait_until
@@ -236,9 +237,24 @@ def test_few_letters_are_requeued_at_once_and_many_are_spread(world: World, cli:
     assert world.claim(now_ms + 2 * board_moves.REQUEUE_EVERY_MS).targets == 21
     assert world.sound(ids)
     events = world.events(Kind.DEAD_LETTER_REQUEUED)
-    assert [(event.data["who"], len(event.data["targets"])) for event in events] == [
-        (command_actor.operator_name(), 149)
-    ]
+    assert {event.target_id for event in events} == set(ids[:149])
+    assert None not in {event.device_id for event in events}
+
+
+def test_letters_that_would_fill_the_stream_of_events_are_one_event(
+    world: World, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event names all targets and devices. The share of the stream is made tiny here."""
+    monkeypatch.setattr(letter_actions, "_STREAM_SHARE", world.services.settings.events_length // 2)
+    ids = world.add(3)
+    world.park(ids)
+    assert cli("deadletter", "requeue", "--all", "--json").json["requeued"] == 3
+    [event] = world.events(Kind.DEAD_LETTER_REQUEUED)
+    assert (event.data["who"], event.data["targets"], len(event.data["devices"])) == (
+        command_actor.operator_name(),
+        ids,
+        3,
+    )
 
 
 def test_waiting_for_a_requeued_letter_can_time_out(world: World, cli: Cli) -> None:

@@ -122,11 +122,35 @@ def test_the_plan_can_be_applied_and_repeated(cli: Cli, files: tuple[str, str]) 
         {"modules": ["system"]},
     )
 
-    again = cli("migrate", "snmp-exporter", *files, "--apply")
-    assert again.code != 0
-    assert "already" in again.err
-    updated = json.loads(cli("migrate", "snmp-exporter", *files, "--update", "--json").out)
-    assert (updated["added"], updated["updated"]) == (0, 0)
+    for words in (["--apply"], [], ["--apply", "--update"]):
+        again = cli("migrate", "snmp-exporter", *files, *words)
+        assert (again.code, "everything is there already" in again.out) == (0, True), again.err
+
+
+def test_a_device_that_differs_is_changed_only_when_told(
+    cli: Cli, files: tuple[str, str], tmp_path: Path
+) -> None:
+    """The error names the option of this command; a new device of the files changes nothing."""
+    cli("migrate", "snmp-exporter", *files, "--apply")
+    text = PROMETHEUS.replace("scrape_interval: 5m", "scrape_interval: 4m")
+    more = text.replace("[192.0.2.10, ", "[192.0.2.10, 192.0.2.12, ")
+    (tmp_path / "prometheus.yml").write_text(more)
+    refused = cli("migrate", "snmp-exporter", *files, "--apply")
+    assert (refused.code, "add --update to change them" in refused.err) == (2, True), refused.err
+    assert len(json.loads(cli("device", "list", "--json").out)["items"]) == 3
+    done = json.loads(cli("migrate", "snmp-exporter", *files, "--apply", "--update", "--json").out)
+    assert (done["added"], done["targets_updated"]) == (1, 1)
+
+
+def test_new_devices_are_added_beside_those_that_are_there(
+    cli: Cli, files: tuple[str, str], tmp_path: Path
+) -> None:
+    """A device that is stored as it would be is left alone, without --update."""
+    cli("migrate", "snmp-exporter", *files, "--apply")
+    more = PROMETHEUS.replace("[192.0.2.10, ", "[192.0.2.10, 192.0.2.12, ")
+    (tmp_path / "prometheus.yml").write_text(more)
+    done = json.loads(cli("migrate", "snmp-exporter", *files, "--apply", "--json").out)
+    assert (done["added"], done["updated"], done["unchanged"]) == (1, 0, 3)
 
 
 def test_a_flat_file_has_its_logins_in_its_modules(

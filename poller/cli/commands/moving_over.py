@@ -61,7 +61,7 @@ def snmp_exporter(
         bool, typer.Option("--apply", help="Store the credentials and devices.")
     ] = False,
     update: Annotated[
-        bool, typer.Option("--update", help="Change devices that exist already.")
+        bool, typer.Option("--update", help="Change devices that exist already and differ.")
     ] = False,
     name_label: Annotated[
         str, typer.Option(metavar="LABEL", help="The label that becomes the device's name.")
@@ -93,7 +93,9 @@ def snmp_exporter(
     _print(found)
     render.notes(found.notes)
     text = _summary(found, done)
-    if apply:
+    if done.counts.nothing and not _new_credentials(found):
+        render.echo("everything is there already; nothing was changed")
+    elif apply:
         render.changed(text, SCHEMA, {}, False, "poller status; then let Prometheus scrape /snmp")
     else:
         render.echo(f"would be done: {text}")
@@ -127,10 +129,13 @@ def _credentials(found: Migration) -> list[dict[str, Any]]:
     return items
 
 
+def _new_credentials(found: Migration) -> int:
+    return sum(not each.exists for each in found.credentials)
+
+
 def _summary(found: Migration, done: ImportResult) -> str:
-    new = sum(not each.exists for each in found.credentials)
     parts = [
-        f"{formatting.counted(new, 'credential')} added",
+        f"{formatting.counted(_new_credentials(found), 'credential')} added",
         f"{formatting.counted(done.counts.added, 'device')} added, {done.counts.updated:,} changed",
         f"{formatting.counted(done.counts.targets_added, 'target')} added",
     ]

@@ -7,7 +7,7 @@ import glob
 import json
 import stat
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from poller.collectors.credentials import Credential
 from poller.collectors.snmp.modules import module_catalog, module_files, yaml_text
 from poller.collectors.snmp.modules.file_logins import Auth
 from poller.collectors.snmp.modules.module_files import Library
-from poller.db.inventory import credential_rows
+from poller.db.inventory import credential_rows, imports
 from poller.db.inventory.inventory_feed import Author
 from poller.domain.migration import exporter_plan, snmp_jobs
 from poller.domain.migration.exporter_plan import Labelling, Plan
@@ -111,8 +111,18 @@ def plan(services: Services, files: Files) -> Migration:
 
 
 def check(services: Services, author: Author, files: Files, migration: Migration) -> ImportResult:
-    """Check the devices against the inventory, without a change. Raises BadFile."""
-    return _import(services, author, files, migration, dry_run=True)
+    """Check the devices against the inventory, without a change.
+
+    Raises BadFile; AlreadyExists for devices that would be changed, and must not be.
+    """
+    done = _import(services, author, migration, dry_run=True)
+    if not files.update and _changes_devices(services, migration, done):
+        raise errors.AlreadyExists(
+            "devices of these files are in the inventory already, and are different there; "
+            "nothing was changed",
+            hint="add --update to change them; without --apply it counts them first",
+        )
+    return done
 
 
 def apply(services: Services, author: Author, files: Files, migration: Migration) -> ImportResult:
@@ -125,7 +135,7 @@ def apply(services: Services, author: Author, files: Files, migration: Migration
                 read = _reader(migration.secrets[each.name])
                 credential_actions.add(services, author, each.name, each.kind, read)
                 added.append(each.name)
-        return _import(services, author, files, migration, dry_run=False)
+        return _import(services, author, migration, dry_run=False)
     except BaseException:
         for name in added:
             with suppress(errors.PollerError):
@@ -141,21 +151,40 @@ def _reader(auth: Auth) -> ReadSecret:
 
 
 def _import(
-    services: Services, author: Author, files: Files, migration: Migration, dry_run: bool
+    services: Services, author: Author, migration: Migration, dry_run: bool
 ) -> ImportResult:
+    """Import the devices. A device that is in the inventory as it would be stored stays so."""
     rows = [device.row for device in migration.plan.devices.values()]
-    if dry_run:  # the credentials are stored right before the devices
-        rows = [_without_credentials(row) for row in rows]
+    if dry_run:  # new credentials are stored right before the devices
+        new = _new_credentials(migration)
+        rows = [_without_credentials(row, new) for row in rows]
     content = json.dumps({"devices": rows}).encode()
-    to_import = ImportFile(content, "json", "the devices", files.update, dry_run, collector="")
+    to_import = ImportFile(content, "json", "the devices", True, dry_run, collector="")
     return inventory_import.import_file(services, author, to_import)
 
 
-def _without_credentials(row: Mapping[str, Any]) -> dict[str, Any]:
+def _new_credentials(migration: Migration) -> set[str]:
+    return {each.name for each in migration.credentials if not each.exists}
+
+
+def _without_credentials(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     targets = []
     for target in row["targets"]:
-        targets.append({key: value for key, value in target.items() if key != "credential"})
+        left_out = {"credential"} if target["credential"] in names else ()
+        targets.append({key: value for key, value in target.items() if key not in left_out})
     return {**row, "targets": targets}
+
+
+def _changes_devices(services: Services, migration: Migration, done: ImportResult) -> bool:
+    """Whether an import changes devices of the inventory, or gives them targets or logins."""
+    if done.counts.updated or done.counts.targets_updated:
+        return True
+    rows = {name: device.row for name, device in migration.plan.devices.items()}
+    stored = imports.existing_devices(services.engine, list(rows))
+    kept_rows = [row for name, row in rows.items() if name in stored]
+    new_targets = sum(len(row["targets"]) for name, row in rows.items() if name not in stored)
+    logins = {target["credential"] for row in kept_rows for target in row["targets"]}
+    return done.counts.targets_added > new_targets or bool(logins & _new_credentials(migration))
 
 
 def _usable(

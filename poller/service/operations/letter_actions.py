@@ -24,8 +24,9 @@ from poller.state.board.moves import requeue_spread_ms
 if TYPE_CHECKING:
     from poller.bootstrap import Services
 
-#: Up to this number each letter gets its own event; above it one event names all targets.
-SINGLE_EVENTS = 100
+#: The stream of events has room for this many times as many events as one action makes. More
+#: letters make one event, which names all targets and devices, and belongs to none of them.
+_STREAM_SHARE = 10
 #: Places of the board in which a requeued target is polled soon.
 _REQUEUED = ("due", "inflight")
 
@@ -169,7 +170,8 @@ def requeue(services: Services, actor: Actor, letters: Sequence[Named], subject:
     places = services.board.requeue([named.letter.target_id for named in letters], now_ms)
     requeued = [named for named in letters if places[named.letter.target_id] in _REQUEUED]
     kind = Kind.DEAD_LETTER_REQUEUED
-    event_publisher.publish(services, _events(kind, requeued, now_ms, "requeued", actor.name))
+    events = _events(services, kind, requeued, now_ms, "requeued", actor.name)
+    event_publisher.publish(services, events)
 
     counts = Counter(places.values())
     names = map(shown_letters.full_name, requeued)
@@ -192,7 +194,8 @@ def drop(
     ids = [named.letter.target_id for named in letters]
     dropped = dead_letter_rows.drop(services.engine, ids, author, entry)
     now_ms = event_publisher.now_ms()
-    events = _events(Kind.DEAD_LETTER_CLEARED, letters, now_ms, "dropped", actor.name)
+    kind = Kind.DEAD_LETTER_CLEARED
+    events = _events(services, kind, letters, now_ms, "dropped", actor.name)
     try:
         event_publisher.publish(services, events)
     except errors.StoreError as error:  # the change is stored; only its event is lost
@@ -204,14 +207,21 @@ def _no_letter(name: str) -> errors.NotFound:
     return errors.NotFound(f"{name} is no dead letter", hint=f"poller breaker show {name}")
 
 
-def _events(kind: Kind, letters: Sequence[Named], now_ms: int, verb: str, who: str) -> list[Event]:
+def _events(
+    services: Services, kind: Kind, letters: Sequence[Named], now_ms: int, verb: str, who: str
+) -> list[Event]:
     """One event per letter, or one event for all of a large number: the stream is bounded."""
-    if len(letters) <= SINGLE_EVENTS:
+    if len(letters) <= services.settings.events_length // _STREAM_SHARE:
         return [_event(kind, named, now_ms, verb, who) for named in letters]
 
-    ids = [named.letter.target_id for named in letters]
+    data = {
+        "who": who,
+        "did": verb,
+        "targets": [named.letter.target_id for named in letters],
+        "devices": sorted({named.device_id for named in letters}),
+    }
     message = f"{len(letters):,} dead letters were {verb} by {who}"
-    return [Event(now_ms, kind, message, data={"who": who, "did": verb, "targets": ids})]
+    return [Event(now_ms, kind, message, data=data)]
 
 
 def _event(kind: Kind, named: Named, now_ms: int, verb: str, who: str) -> Event:
