@@ -37,6 +37,7 @@ HOME = ".poller"
 CONFIG = "poller.toml"
 HERE = Path()
 SQLITE = "sqlite:///"
+_SINK_TABLE = 'the table of a sink is [sink.NAME]; sinks = ["sql", "NAME"] puts it to use'
 
 
 def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[str, dict[str, Any]]]:
@@ -47,6 +48,7 @@ def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[st
     toml = _read_toml(config, fields, required=config_is_named)
     if not config_is_named:
         toml = _relative_to(base, toml)
+    toml = _with_sink_files(config, toml)
 
     home = Path(environ.get("POLLER_HOME") or toml.get("home") or _owned(base / HOME))
     home = home.expanduser()
@@ -123,23 +125,34 @@ def _relative_to(base: Path, values: dict[str, Any]) -> dict[str, Any]:
     if url.startswith(SQLITE):
         path = base / url.removeprefix(SQLITE)
         resolved["database_url"] = f"{SQLITE}{path}"
-
-    tables = values.get("sink")
-    if isinstance(tables, dict):
-        resolved["sink"] = {name: _files_relative_to(base, table) for name, table in tables.items()}
     return resolved
 
 
-def _files_relative_to(base: Path, table: Any) -> Any:
-    """Resolve the files that the table of a sink names, such as password_file."""
+def _with_sink_files(config: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """Resolve the files that tables of sinks name: they are beside the poller.toml."""
+    tables = values.get("sink")
+    if not isinstance(tables, dict):
+        return values
+    base = config.absolute().parent
+    return {**values, "sink": {name: _resolved(base, table) for name, table in tables.items()}}
+
+
+def _resolved(base: Path, table: Any) -> Any:
+    """Resolve password_file and its kin, and every file of a table such as header_files."""
     if not isinstance(table, dict):
         return table
-    return {
-        key: str(base / Path(value).expanduser())
-        if key.endswith("_file") and isinstance(value, str) and value
-        else value
-        for key, value in table.items()
-    }
+    resolved = {}
+    for key, value in table.items():
+        resolved[key] = value
+        if key.endswith("_files") and isinstance(value, dict):
+            resolved[key] = {name: _file(base, each) for name, each in value.items()}
+        elif key.endswith("_file"):
+            resolved[key] = _file(base, value)
+    return resolved
+
+
+def _file(base: Path, value: Any) -> Any:
+    return str(base / Path(value).expanduser()) if isinstance(value, str) and value else value
 
 
 def origins_of(environ: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
@@ -169,7 +182,10 @@ def _read_toml(path: Path, fields: Collection[str], required: bool) -> dict[str,
             ) from None
         return {}
     except (OSError, ValueError) as error:
-        raise errors.InvalidSetting(f"{path}: {error}") from None
+        hint = _SINK_TABLE if "'sinks'" in str(error) else ""
+        raise errors.InvalidSetting(f"{path}: {error}", hint=hint) from None
+    if isinstance(values.get("sinks"), dict):
+        raise errors.InvalidSetting(f"{path}: sinks is a list of names", hint=_SINK_TABLE)
     for key in values:
         if key not in fields:
             raise _unknown(f'{path}: unknown key "{key}"', key, fields)

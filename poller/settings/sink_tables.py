@@ -40,12 +40,12 @@ def check(tables: Mapping[str, Mapping[str, Any]]) -> None:
             )
         if not isinstance(table.get("kind", ""), str):
             raise ValueError(f"[sink.{name}] kind: it is the name of a sink, such as remote_write")
-        for key, value in _entries(table):
-            _refuse_secret(f"[sink.{name}] {key}", key, value)
+        for option, key, value in _entries(table):
+            _refuse_secret(f"[sink.{name}] {key}", option, key, value)
 
 
-def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every key and value of a table and of the tables and lists in it.
+def _entries(table: Mapping[str, Any], option: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Every key and value of a table and of tables and lists in it, with the option they are of.
 
     Values of a table `*_files` are paths, whatever secret their key names.
     """
@@ -53,19 +53,26 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if key.endswith("_files"):
             continue
         if isinstance(value, Mapping):
-            yield from _entries(value)
+            yield from _entries(value, option or key)
         elif isinstance(value, list):
             for each in value:
-                yield from _entries(each if isinstance(each, Mapping) else {key: each})
+                entry = each if isinstance(each, Mapping) else {key: each}
+                yield from _entries(entry, option or key)
         else:
-            yield key, value
+            yield option or key, key, value
 
 
-def _refuse_secret(place: str, key: str, value: Any) -> None:
+def _refuse_secret(place: str, option: str, key: str, value: Any) -> None:
     if _SECRET.search(key):
-        raise ValueError(f"{place}: write the secret to a file, and name it as {key.lower()}_file")
+        name = f"{key.lower()}_file"
+        if option == "headers":
+            name = f'header_files = {{{key} = "/path"}}'
+        raise ValueError(f"{place}: write the secret to a file, and name it as {name}")
     if isinstance(value, str) and "://" in value and _has_secret(value):
-        raise ValueError(f"{place}: a URL with a password; write the password to a file instead")
+        raise ValueError(
+            f"{place}: a URL with a password or a token; give the URL without it, and name a file "
+            "with it as password_file (and username) or bearer_token_file"
+        )
 
 
 def _has_secret(url: str) -> bool:

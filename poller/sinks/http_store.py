@@ -73,6 +73,12 @@ class HttpStore:
         except ssl.SSLCertVerificationError as error:
             hint = "give ca_file the PEM file of the CA that signed the store's certificate"
             raise self._away(f"certificate: {error.verify_message}", hint) from None
+        except ssl.SSLError as error:
+            is_plain = error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+            hint = (
+                "the store speaks no TLS at this port: try http:// in the url" if is_plain else ""
+            )
+            raise self._away(f"TLS: {error.reason or error}", hint) from None
         except (OSError, h11.RemoteProtocolError) as error:
             raise self._away(getattr(error, "strerror", None) or str(error)) from None
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from poller.domain.metrics.outside_labels import LabelNames
 from poller.domain.metrics.reading import Labels
 
+_ADVICE = 'label_names gives a fact another name, and "" leaves it out'
 _FACTS = tuple(field.name for field in fields(LabelNames))
 
 
@@ -35,7 +36,7 @@ class LabelOptions(BaseModel):
                 raise ValueError(f'label_names: "{fact}" is none of {", ".join(_FACTS)}')
         faults = self.names.faults(self.fixed)
         if faults:
-            raise ValueError("; ".join(faults))
+            raise ValueError(f"{'; '.join(faults)} ({_ADVICE})")
         return self
 
     @cached_property

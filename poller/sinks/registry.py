@@ -124,6 +124,7 @@ class _Shelf(NamedTuple):
     loaded: Loaded[Admitted]
     installed: list[str]
     unreadable: Iterable[Broken]
+    tables: Tables
 
     def take(self, name: str, kind: str) -> Any:
         """Return the class of a kind. Raises InvalidSetting."""
@@ -131,6 +132,8 @@ class _Shelf(NamedTuple):
             return self.loaded.plugins[kind].sink
         broken = next((each for each in self.loaded.broken if each.name == kind), None)
         if broken is None:
+            if name == kind and name in self.tables:
+                raise _without_kind(name, self.installed)
             raise _unknown(name, kind, self.installed, self.unreadable)
         raise _unusable(broken)
 
@@ -142,7 +145,7 @@ def _shelf(
     installed, unreadable = plugins.points(GROUP) if points is None else (list(points), [])
     kinds = {sink_options.kind_of(name, tables) for name in names}
     loaded = survey([point for point in installed if point.name in kinds])
-    return _Shelf(loaded, sorted({point.name for point in installed}), unreadable)
+    return _Shelf(loaded, sorted({point.name for point in installed}), unreadable, tables)
 
 
 def _make(name: str, tables: Tables, shelf: _Shelf, stores: Stores) -> MadeSink:
@@ -175,6 +178,13 @@ def _unknown(
     place = f"[sink.{name}] kind: " if kind != name else ""
     return errors.InvalidSetting(
         f'{place}unknown sink "{kind}"', cause, hint + "installed: " + ", ".join(installed)
+    )
+
+
+def _without_kind(name: str, installed: list[str]) -> errors.InvalidSetting:
+    return errors.InvalidSetting(
+        f"[sink.{name}] kind: it must be set, because no installed sink has the name {name}",
+        hint=f"add kind to the table, one of {', '.join(installed)}",
     )
 
 

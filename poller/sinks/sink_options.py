@@ -16,6 +16,15 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 KIND = "kind"
 
+#: The words for errors of pydantic that people meet.
+_TEXTS = {
+    "missing": "it must be set",
+    "dict_type": 'it is a table: {name = "text"}',
+    "tuple_type": 'it is a list: ["text"]',
+    "list_type": 'it is a list: ["text"]',
+    "string_type": "it is a text in quotes",
+}
+
 
 def kind_of(name: str, tables: Tables) -> str:
     """The entry point of a sink: `kind` of its table, else its own name."""
@@ -65,16 +74,24 @@ def _invalid(
 ) -> errors.InvalidSetting:
     """The error of all bad options; the hint is that of the first. No value is repeated."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
-    texts = "; ".join(_detail_text(detail) for detail in details)
+    details = [detail for detail in details if not _is_about_a_part(detail, details)]
+    texts = "; ".join(_detail_text(model, detail) for detail in details)
     return errors.InvalidSetting(f"[sink.{name}] {texts}", hint=_hint(model, details[0]))
 
 
-def _detail_text(detail: ErrorDetails) -> str:
+def _is_about_a_part(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
+    """Whether another error says what is wrong in this one's value: a list is empty without it."""
+    place = detail["loc"]
+    return any(place == each["loc"][: len(place)] != each["loc"] for each in details if place)
+
+
+def _detail_text(model: type[pydantic.BaseModel], detail: ErrorDetails) -> str:
     option = ".".join(str(part) for part in detail["loc"])  # "" if it concerns several options
     if detail["type"] == "extra_forbidden":
-        return f"{option}: there is no such option"
-    if detail["type"] == "missing":
-        return f"{option}: it must be set"
+        near = _near(option, model)
+        return f"{option}: there is no such option" + (f" (did you mean {near}?)" if near else "")
+    if detail["type"] in _TEXTS:
+        return f"{option}: {_TEXTS[detail['type']]}"
     text = detail["msg"].removeprefix("Value error, ")
     return f"{option}: {text}" if option else text
 
@@ -82,9 +99,11 @@ def _detail_text(detail: ErrorDetails) -> str:
 def _hint(model: type[pydantic.BaseModel], detail: ErrorDetails) -> str:
     option = str(detail["loc"][0]) if detail["loc"] else ""
     if detail["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(option, model.model_fields, n=1)
-        if near:
-            return f"did you mean {near[0]}?"
-        return "options: " + ", ".join(model.model_fields)
+        near = _near(option, model)
+        return f"did you mean {near}?" if near else "options: " + ", ".join(model.model_fields)
     field = model.model_fields.get(option)
     return f"{option}: {field.description}" if field and field.description else ""
+
+
+def _near(option: str, model: type[pydantic.BaseModel]) -> str:
+    return next(iter(difflib.get_close_matches(option, model.model_fields, n=1)), "")

@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,25 @@ def test_a_status_is_an_outage_or_a_refusal(head: str, is_away: bool, hint: str)
     assert hint in error.hint
     if isinstance(error, errors.StoreUnavailable):
         assert error.retry_after_s == (7.0 if "503" in head else None)
+
+
+def test_a_store_without_tls_is_told_from_one_that_is_away() -> None:
+    """The hint names the scheme of the url."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as plain,
+        ThreadPoolExecutor(1) as answering,
+    ):
+        answering.submit(_answer_in_clear, plain)
+        with pytest.raises(errors.StoreUnavailable) as raised:
+            store(plain.getsockname()[1], "https").post("/write", b"x")
+    assert "http:// in the url" in raised.value.hint
+
+
+def _answer_in_clear(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
 
 
 def test_tls_is_verified_with_the_given_ca_and_shows_the_client_certificate(tmp_path: Path) -> None:

@@ -76,6 +76,16 @@ def _last_error(item: Item) -> str:
     return f"{at} {error['text']}{hint}".strip()
 
 
+def _lines(item: Item) -> Item:
+    """The fields of one sink, with the parts of its last error in lines of their own."""
+    error = item["last_error"] or {"text": "", "hint": "", "at": None}
+    parts = {"last_error": error["text"], "try": error["hint"], "last_error_at": error["at"]}
+    lines: dict[str, Any] = {}
+    for key, value in item.items():
+        lines |= parts if key == "last_error" else {key: value}
+    return lines
+
+
 def _type(item: Item) -> str:
     return f"{item['type']}, required" if item["required"] else str(item["type"])
 
@@ -133,7 +143,8 @@ def list_(
     services = bootstrap.services()
     found = sink_listing.read(services.settings, _overview())
     if name is not None:
-        render.record(sinks_json.SCHEMA, found.sink(name).model_dump(), as_json)
+        item = found.sink(name).model_dump()
+        render.record(sinks_json.SCHEMA, item if as_json else _lines(item), as_json)
         return
 
     items = [each.model_dump() for each in found.sinks]
@@ -153,9 +164,7 @@ def list_(
         return
     _show(items, installed, broken)
     for unusable in found.unusable:
-        render.note(
-            f"note: the setting sinks names {unusable}, which cannot be used: no worker will start"
-        )
+        render.note(f"note: no worker will start: {unusable}")
 
 
 @app.command("options")
@@ -163,7 +172,7 @@ def options(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="An installed kind of sink.")],
     as_json: Json = False,
 ) -> None:
-    """List the options of a kind: the keys of its table [sink.NAME] in poller.toml."""
+    """List the options of a kind: the keys of its table in poller.toml."""
     from poller.service.cluster import sink_listing
 
     found = sink_listing.read(bootstrap.services().settings, None).kind(kind)

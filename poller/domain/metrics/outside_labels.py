@@ -79,6 +79,8 @@ class LabelNames:
                 faults.append(f'"{name}" is no name of a label ({use})')
             elif name in first_use:
                 faults.append(f'{first_use[name]} and {use} have the same name "{name}"')
+            elif self.tag_prefix and name.startswith(self.tag_prefix):
+                faults.append(f'{use}: names that begin with "{self.tag_prefix}" are those of tags')
             first_use.setdefault(name, use)
         if self.tag_prefix and not is_label_name(self.tag_prefix):
             faults.append(f'"{self.tag_prefix}" is no start of a label\'s name (tag_prefix)')
@@ -121,7 +123,7 @@ def _begun_well(text: str) -> str:
 def target_labels(target: Owner, names: LabelNames = DEFAULT_NAMES, fixed: Labels = ()) -> Labels:
     """Return the labels that all series of a target have, sorted by name.
 
-    A fixed label that a tag's label equals in name wins.
+    Names that `faults` finds nothing wrong with are all different.
     """
     labels = {
         names.device: target.device,

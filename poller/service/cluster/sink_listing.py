@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from poller import errors
 from poller.collectors import descriptions
 from poller.domain.inventory import did_you_mean
 from poller.domain.record.overview import Overview
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class SinkListing:
     """The sinks in use and configured, the installed kinds, the broken ones.
 
-    `unusable` has the sinks in use on this machine whose kind cannot be used.
+    `unusable` says which sinks in use on this machine have a kind or options that are wrong.
     """
 
     sinks: Sequence[SinkItem]
@@ -57,8 +58,20 @@ def read(settings: Settings, overview: Overview | None) -> SinkListing:
         sinks=sinks_json.items(overview, settings.sinks, kinds),
         installed=installed,
         broken=found.broken,
-        unusable=[name for name in settings.sinks if kinds[name] not in found.plugins],
+        unusable=_unusable(settings),
     )
+
+
+def _unusable(settings: Settings) -> list[str]:
+    """Return the errors of sinks in use, as a worker that starts would find them."""
+    found = []
+    for name in settings.sinks:
+        try:
+            registry.check([name], settings.sink)
+        except errors.InvalidSetting as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            found.append(f"{error}{hint}")
+    return found
 
 
 def configured_kinds(settings: Settings) -> Mapping[str, str]:

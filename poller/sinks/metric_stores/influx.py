@@ -209,7 +209,7 @@ def _dropped_points(message: str) -> int:
 
 def _hint(message: str) -> str:
     if "database not found" in message:
-        return "create the database: influx -execute 'CREATE DATABASE name'"
+        return "create the database: influx -execute 'CREATE DATABASE NAME'"
     if "bucket" in message and "not found" in message:
         return "create the bucket: influx bucket create --name NAME"
     if "retention policy not found" in message:

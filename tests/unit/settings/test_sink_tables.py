@@ -51,11 +51,32 @@ def test_files_of_a_table_are_beside_the_poller_toml_that_names_them(
     assert load().sink["prom"]["password_file"] == str(above / "secrets" / "prom")
 
 
+def test_files_are_beside_a_poller_toml_wherever_it_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The working directory and POLLER_CONFIG make no difference; header_files are files, too."""
+    text = TOML + "[sink.prom.header_files]\nX-Key = 'secrets/key'\n"
+    in_file(text)
+    assert load().sink["prom"]["password_file"] == str(Path.cwd() / "secrets" / "prom")
+    (tmp_path / "other.toml").write_text(text)
+    monkeypatch.setenv("POLLER_CONFIG", str(tmp_path / "other.toml"))
+    assert load().sink["prom"]["header_files"] == {"X-Key": str(tmp_path / "secrets" / "key")}
+
+
+@pytest.mark.parametrize("start", ["", 'sinks = ["sql", "prom"]\n'])
+def test_a_table_sinks_is_told_from_the_list_sinks(start: str) -> None:
+    """The error says how the table of a sink is written."""
+    in_file(start + "[sinks.prom]\nkind = 'stream'")
+    with pytest.raises(errors.InvalidSetting) as caught:
+        load()
+    assert "[sink.NAME]" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("[sink.prom]\npassword = 'hunter2'", "[sink.prom] password: write the secret to a file"),
-        ("[sink.prom.headers]\nAuthorization = 'Basic hunter2'", "name it as authorization_file"),
+        ("[sink.prom.headers]\nAuthorization = 'Basic hunter2'", "header_files = {Authorization ="),
         ("[[sink.prom.servers]]\ntoken = 'hunter2'", "[sink.prom] token: write the secret"),
         ("[sink.prom]\nurl = 'http://me:hunter2@host/'", "[sink.prom] url: a URL with a password"),
         ("[sink.nats]\nservers = ['nats://me:hunter2@host']", "[sink.nats] servers: a URL with"),

@@ -200,6 +200,12 @@ def test_a_sink_says_how_many_samples_it_leaves_out() -> None:
         ({}, "url: it must be set", "url: Where the samples go."),
         ({"url": "x", "timeout_s": 0}, "timeout_s: Input should be greater", "The longest wait"),
         ({"url": "x", "time_out_s": 1}, "time_out_s: there is no such", "did you mean timeout_s?"),
+        (
+            {"ulr": "x"},
+            "url: it must be set; ulr: there is no such option (did you mean url?)",
+            "url",
+        ),
+        ({"url": 7}, "url: it is a text in quotes", "url: Where"),
         ({"url": "x", "y": 1}, "y: there is no such option", "options: url, timeout_s"),
         ({"kind": "good", "url": "x"}, "url: a sink of this kind takes no", "remove url"),
         ({"kind": "endpiont"}, 'kind: unknown sink "endpiont"', "did you mean endpoint?"),
@@ -213,3 +219,11 @@ def test_a_wrong_option_names_the_table_and_the_fix(
         endpoints({"prom": {"kind": "endpoint", **table}})
     assert str(caught.value).startswith(f"[sink.prom] {message}")
     assert hint in caught.value.hint
+
+
+def test_a_table_without_a_kind_says_that_it_needs_one() -> None:
+    """A name of one's own is no installed sink."""
+    with pytest.raises(errors.InvalidSetting) as caught:
+        endpoints({"prom": {"url": "x"}})
+    assert str(caught.value).startswith("[sink.prom] kind: it must be set")
+    assert "add kind to the table, one of " in caught.value.hint

@@ -63,6 +63,7 @@ class KafkaOptions(TlsOptions):
         properties: dict[str, Any] = {
             "bootstrap.servers": ",".join(self.servers),
             "client.id": "poller",
+            "log_level": 2,  # the error callback is told of brokers that do not answer
             "acks": "all",
             "enable.idempotence": True,
             # librdkafka repeats a message itself, in order, for as long as the process lives: a

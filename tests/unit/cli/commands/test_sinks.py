@@ -30,9 +30,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def with_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
     survey = registry.survey
     points = [EntryPoint("gone", "no_such_module_anywhere:X", registry.GROUP)]
-    monkeypatch.setattr(
-        registry, "survey", lambda: survey([*entry_points(group=registry.GROUP), *points])
-    )
+    installed = tuple(entry_points(group=registry.GROUP))
+    monkeypatch.setattr(registry, "survey", lambda chosen=installed: survey([*chosen, *points]))
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -83,9 +82,12 @@ def test_a_broken_sink_is_listed_with_its_reason(capsys: pytest.CaptureFixture[s
 def test_a_configured_sink_that_cannot_be_used_is_noted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Workers would not start with such a setting."""
-    monkeypatch.setenv("POLLER_SINKS", "sql,gone")
-    assert "the setting sinks names gone, which cannot be used" in run(capsys)[2]
+    """Workers would not start with such a setting, nor with a wrong option."""
+    monkeypatch.setenv("POLLER_SINKS", "sql,gone,prom")
+    monkeypatch.setenv("POLLER_SINK", '{"prom": {"kind": "remote_write", "ulr": "http://x"}}')
+    notes = run(capsys)[2]
+    assert 'note: no worker will start: sink "gone"' in notes
+    assert "note: no worker will start: [sink.prom] url: it must be set; ulr:" in notes
 
 
 def test_singular_is_accepted(capsys: pytest.CaptureFixture[str], home: Path) -> None:

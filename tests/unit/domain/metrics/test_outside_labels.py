@@ -103,6 +103,16 @@ def test_faults_of_a_mapping_are_named() -> None:
     ]
 
 
+def test_a_name_that_a_tag_may_have_is_a_fault() -> None:
+    """A device may get the tag role:core at any time, so that its label must be free."""
+    fault = 'the fixed label tag_role: names that begin with "tag_" are those of tags'
+    assert LabelNames().faults((("tag_role", "x"),)) == [fault]
+    assert LabelNames(device="tag_device").faults() == [
+        fault.replace("the fixed label tag_role", "device")
+    ]
+    assert LabelNames(tag_prefix="").faults((("tag_role", "x"),)) == []
+
+
 _PAIRS = st.lists(st.tuples(st.text(max_size=8), st.text(max_size=4)), max_size=8)
 
 
