@@ -72,7 +72,7 @@ class ScrapeFields(BaseModel):
         ge=1,
         le=10_000,
         description="Polls for scrapes that the cluster, and each worker of it, runs at the same "
-        "time; further scrapes get 503.",
+        "time, shared equally by the scrapers; further scrapes get 503.",
     )
     scrape_keep_s: float = Field(
         5.0,

@@ -47,6 +47,7 @@
 | `tickets`        | zset    | name of a ticket -> instant of its request, in ms; bounded       |
 | `scrape:<name>`  | string  | result of the poll of a scrape, or ? and who sent it; expires     |
 | `scrapes`        | zset    | running poll of a scrape -> the end of its time, in ms; bounded  |
+| `scrapers`       | zset    | who asked for such a poll -> when that is forgotten, in ms       |
 | `readings`       | stream  | polls of the `stream` sink; bounded                              |
 | `readings:<sink>` | stream | polls of a sink of this kind with another name; bounded          |
 | `counters:<sink>:<hour>` | hash | target id -> last counters that the sink wrote; expires   |
@@ -77,7 +78,17 @@ ROUTINE_PRIORITY = 5
 ROUTINE_MARK = f"\x06\x16{ROUTINE_PRIORITY}"
 
 _TYPES = {
-    "zset": ("inflight", "parked", "held", "unwell", "standbys", "schedule", "tickets", "scrapes"),
+    "zset": (
+        "inflight",
+        "parked",
+        "held",
+        "unwell",
+        "standbys",
+        "schedule",
+        "tickets",
+        "scrapes",
+        "scrapers",
+    ),
     "set": ("released", "queues", "own", "troubled"),
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),

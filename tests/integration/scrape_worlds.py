@@ -102,10 +102,13 @@ class ScrapeWorld:
         self.poller.poll(token, [target_id])
 
     def client(
-        self, given: Iterable[Scope] = (Scope.SCRAPE,), site: str | None = None
+        self,
+        given: Iterable[Scope] = (Scope.SCRAPE,),
+        site: str | None = None,
+        token: str = "ci",
     ) -> httpx.AsyncClient:
         """A client of a web process of its own."""
-        actor = Actor("ci", ActorKind.TOKEN, "127.0.0.1", scopes.granted(given), site)
+        actor = Actor(token, ActorKind.TOKEN, "127.0.0.1", scopes.granted(given), site)
         app = create_app(web_process.backend_queries(self.services), services=self.services)
         self._exporters.append(app.state.exporter)
         app.add_middleware(AsActor, actor=actor)

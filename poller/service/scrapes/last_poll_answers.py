@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from poller.db.scrapes.scraped_devices import ScrapedTarget
+from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.scrapes import poll_freshness, scrape_answer
 from poller.domain.scrapes.poll_freshness import Judgement, Source
 from poller.domain.scrapes.scrape_answer import ScrapeAnswer
@@ -18,6 +20,10 @@ from poller.service.scrapes.scrape_sender import ScrapeSender
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
+
+
+#: The kind and name of an actor.
+Scraper = tuple[ActorKind, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class LastPollAnswers:
         self._services = services
         self._polls = polls
         self._sender = sender
-        self._waiting = 0
+        self._waiting: Counter[Scraper] = Counter()
 
     def quick(self, wanted: Wanted) -> bytes | None:
         """Return the text of a fresh last poll that is at hand, else None. Never waits."""
@@ -55,8 +61,9 @@ class LastPollAnswers:
         age_s = max(0, now_ms - read_ms) / 1000
         return body + scrape_metrics.age(age_s).encode()
 
-    async def wait(self, wanted: Wanted, within_s: float) -> ScrapeAnswer:
+    async def wait(self, wanted: Wanted, within_s: float, actor: Actor) -> ScrapeAnswer:
         """Answer from the last poll, or poll the target now and wait. Raises StoreError."""
+        scraper = (actor.kind, actor.name)
         if not wanted.target.enabled:
             return scrape_answer.failure(
                 scrape_answer.FAILED, f"{_name(wanted)} is disabled in poller"
@@ -75,14 +82,14 @@ class LastPollAnswers:
                 return scrape_answer.failure(scrape_answer.FAILED, text)
             if not has_demanded:
                 has_demanded = True
-                refusal = await self._demand(wanted)
+                refusal = await self._demand(wanted, self._waiting[scraper])
                 if refusal is not None:
                     return refusal
             if time.monotonic() >= until_mono:
                 text = f"{_name(wanted)} was not polled within {within_s:.1f} s"
                 hint = "its explanation (why) says more"
                 return scrape_answer.failure(scrape_answer.FAILED, f"{text}; {hint}")
-            await self._sleep(wanted.target.id)
+            await self._sleep(wanted.target.id, scraper)
 
     def _judgement(self, wanted: Wanted) -> Judgement:
         poll = self._polls.kept(wanted.target.id)
@@ -92,10 +99,13 @@ class LastPollAnswers:
         interval_ms = wanted.target.interval_ms
         return poll_freshness.judge(poll.status, poll.read_ms, interval_ms, now_ms)
 
-    async def _demand(self, wanted: Wanted) -> ScrapeAnswer | None:
-        """Make the target due at once; one in flight is being polled already."""
-        if self._waiting >= self._services.settings.scrape_polls:
-            text = f"{self._waiting} scrapes wait for polls already (setting scrape_polls)"
+    async def _demand(self, wanted: Wanted, waiting: int) -> ScrapeAnswer | None:
+        """Make the target due at once; one in flight is being polled already.
+
+        Scrapes of other scrapers that wait do not count: none can keep the others out.
+        """
+        if waiting >= self._services.settings.scrape_polls:
+            text = f"{waiting} scrapes wait for polls already (setting scrape_polls)"
             return scrape_answer.failure(scrape_answer.UNAVAILABLE, text)
         target_id = wanted.target.id
         _, places = await self._sender.in_thread(self._services.board.demand, [target_id])
@@ -104,13 +114,15 @@ class LastPollAnswers:
             return scrape_answer.failure(scrape_answer.UNAVAILABLE, text)
         return None
 
-    async def _sleep(self, target_id: int) -> None:
-        self._waiting += 1
+    async def _sleep(self, target_id: int, scraper: Scraper) -> None:
+        self._waiting[scraper] += 1
         try:
             self._polls.hasten(target_id, time.monotonic() + 2 * HASTY_PASS_S)
             await asyncio.sleep(HASTY_PASS_S)
         finally:
-            self._waiting -= 1
+            self._waiting[scraper] -= 1
+            if not self._waiting[scraper]:
+                del self._waiting[scraper]
 
 
 def _name(wanted: Wanted) -> str:

@@ -47,14 +47,14 @@ class ProbeScrapes:
         return await self._parts.sender.in_thread(self._prepare, actor, query)
 
     async def answer(
-        self, query: ProbeQuery, prepared: Known | ScrapePoll, within_s: float
+        self, actor: Actor, query: ProbeQuery, prepared: Known | ScrapePoll, within_s: float
     ) -> ScrapeAnswer:
         """Answer a probe in time. Raises StoreError."""
         if isinstance(prepared, Known):
-            found = await self._parts.answers.wait(prepared.wanted, within_s)
+            found = await self._parts.answers.wait(prepared.wanted, within_s, actor)
             return self._failed(found.body) if found.status == scrape_answer.FAILED else found
         try:
-            result, _ = await self._parts.sender.poll(prepared, within_s)
+            result, _ = await self._parts.sender.poll(prepared, within_s, actor)
         except NoAnswer as error:
             return scrape_answer.failure(scrape_answer.UNAVAILABLE, str(error))
         return await self._parts.sender.in_thread(self._of_result, query, prepared, result)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from poller import wakeups
+from poller.domain.access.actor import Actor
 from poller.domain.record.overview import Worker
 from poller.domain.scrapes.scrape_poll import ANSWER_MS, ScrapePoll, ScrapeResult
 from poller.observability import logs
@@ -61,7 +62,7 @@ class ScrapeSender:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, function, *arguments)
 
-    async def poll(self, wanted: ScrapePoll, within_s: float) -> Polled:
+    async def poll(self, wanted: ScrapePoll, within_s: float, actor: Actor) -> Polled:
         """Return the result of a poll that ends in time. Raises NoAnswer, StoreError.
 
         A poll of another scrape that had less time is not the last word: it is sent again.
@@ -74,7 +75,7 @@ class ScrapeSender:
         has_sent = False
         try:
             while (left_s := until_mono - time.monotonic()) > 0:
-                place, result = await self.in_thread(self._look, wanted, name, left_s)
+                place, result = await self.in_thread(self._look, wanted, name, left_s, actor)
                 has_sent = has_sent or place is Place.SEND
                 if result is not None:
                     return Polled(result, has_sent)
@@ -89,19 +90,23 @@ class ScrapeSender:
         self._stopping.set()
 
     def _look(
-        self, wanted: ScrapePoll, name: str, within_s: float
+        self, wanted: ScrapePoll, name: str, within_s: float, actor: Actor
     ) -> tuple[Place, ScrapeResult | None]:
         """Return the place of the poll, with its result if it is known. Sends it unless it runs."""
         settings = self._services.settings
         caller = secrets.token_hex(8)
         time_ms = max(1, round(within_s * 1000))
-        place, text = self._exchange.open(name, caller, time_ms, settings.scrape_polls)
+        most, scraper = settings.scrape_polls, f"{actor.kind.value} {actor.name}"
+        place, text = self._exchange.open(name, caller, time_ms, most, scraper)
         if place is Place.RESULT:
             result = ScrapeResult.from_text(text)
             return place, None if result.was_cut_before(time_ms) else result
         if place is Place.FULL:
+            raise NoAnswer(f"{most} polls for scrapes run already (setting scrape_polls)")
+        if place is Place.SHARE:
             raise NoAnswer(
-                f"{settings.scrape_polls} polls for scrapes run already (setting scrape_polls)"
+                f"{text} polls for {scraper} run already, its share beside other scrapers "
+                "(setting scrape_polls)"
             )
         if place is Place.SEND:
             try:

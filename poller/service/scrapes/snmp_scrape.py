@@ -60,13 +60,13 @@ class SnmpScrapes:
         return await self._parts.sender.in_thread(self._prepare, actor, query)
 
     async def answer(
-        self, query: SnmpQuery, prepared: Known | ScrapePoll, within_s: float
+        self, actor: Actor, query: SnmpQuery, prepared: Known | ScrapePoll, within_s: float
     ) -> ScrapeAnswer:
         """Answer a scrape in time. Raises StoreError."""
         if isinstance(prepared, Known):
-            return await self._parts.answers.wait(prepared.wanted, within_s)
+            return await self._parts.answers.wait(prepared.wanted, within_s, actor)
         try:
-            result, is_first = await self._parts.sender.poll(prepared, within_s)
+            result, is_first = await self._parts.sender.poll(prepared, within_s, actor)
         except NoAnswer as error:
             return scrape_answer.failure(scrape_answer.UNAVAILABLE, str(error))
         if is_first:

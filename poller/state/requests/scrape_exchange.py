@@ -17,6 +17,7 @@ class Place(enum.Enum):
     RESULT = "result"
     PENDING = "pending"  # another process has sent the poll
     FULL = "full"  # as many run as may run
+    SHARE = "share"  # as many of this scraper run as its share is, beside other scrapers
     SEND = "send"  # this process has to send it
 
 
@@ -28,12 +29,15 @@ class ScrapeExchange:
         self._keys = keys
         self._scripts = Scripts(client, keys)
 
-    def open(self, name: str, caller: str, time_ms: int, most: int) -> tuple[Place, str]:
-        """Begin a poll that ends within `time_ms`.
+    def open(
+        self, name: str, caller: str, time_ms: int, most: int, scraper: str
+    ) -> tuple[Place, str]:
+        """Begin a poll that ends within `time_ms`. `caller` is a number in hex.
 
-        Returns the place, with the result, or with the instant in ms of a poll to be sent.
+        Returns the place, with the result, with the instant in ms of a poll to be sent, or with the
+        scraper's share.
         """
-        reply = self._scripts.run("open_scrape", [name, caller, time_ms, most])
+        reply = self._scripts.run("open_scrape", [name, caller, time_ms, most, scraper])
         return Place(reply[0]), str(reply[1]) if len(reply) > 1 else ""
 
     def finish(self, name: str, result: str, keep_ms: int) -> None:

@@ -68,7 +68,7 @@ class Exporter:
             async with asyncio.timeout(scrape_query.last_moment_s(within_s)):
                 prepared = await scrapes.prepare(actor, query)
                 left_s = max(0.0, until_mono - time.monotonic())
-                answer: ScrapeAnswer = await scrapes.answer(query, prepared, left_s)
+                answer: ScrapeAnswer = await scrapes.answer(actor, query, prepared, left_s)
         except TimeoutError:
             text = f"no store of poller answered within {within_s:.1f} s; `poller status` says why"
             return scrape_answer.failure(scrape_answer.UNAVAILABLE, text)
