@@ -31,16 +31,17 @@ class PollRequest:
     timeout_s: float = 1.5
     retries: int = 2
     longest_s: float = 10.0  # time limit of the whole poll, which must end before the next
+    config: str = ""  # a file with modules of its own
 
     @property
     def limit_s(self) -> float:
         return min(self.longest_s, 0.8 * self.interval_s)
 
 
-def devices(number: int) -> list[SimDevice]:
+def devices(number: int, model: str = MODEL) -> list[SimDevice]:
     """Return `number` healthy devices of one chassis."""
     made = fleet.devices(number, snmp_share=1, faulty_share=0)
-    return [replace(device, model=MODEL, variant=0) for device in made]
+    return [replace(device, model=model, variant=0) for device in made]
 
 
 def oids(roots: Sequence[str]) -> set[str]:
@@ -81,6 +82,7 @@ def _target(request: PollRequest, port: int) -> TargetDraft:
         "timeout": request.timeout_s,
         "retries": request.retries,
         "max_repetitions": REPETITIONS,
+        **({"config": request.config} if request.config else {}),
     }
     every_ms, limit_ms = round(request.interval_s * 1000), round(request.limit_s * 1000)
     return TargetDraft("snmp", "snmp", options, interval_ms=every_ms, timeout_ms=limit_ms)

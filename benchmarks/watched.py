@@ -58,14 +58,35 @@ class Watched:
         return sum(spent for role, spent in self.role_ms.items() if role != "agents")
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A short look before the measurement: the fleet must keep its slots."""
+
+    seconds: float
+    late_ms: float  # of 99 % of the polls
+
+
+class TooMany(Exception):
+    """A fleet that the machine does not carry."""
+
+
 def watch(
-    stage: Stage, devices: int, request: PollRequest, workers: int, seconds: float
+    stage: Stage,
+    devices: int,
+    request: PollRequest,
+    workers: int,
+    seconds: float,
+    model: str = agents.MODEL,
+    trial: Trial | None = None,
 ) -> Watched:
-    fleet = agents.devices(devices)
+    """Measure a fleet of one model for some seconds. Raises TooMany if it fails its trial."""
+    fleet = agents.devices(devices, model)
     with simulated(fleet) as simulator:
         agents.store(stage.services, fleet, simulator.snmp, request)
         ours = cluster.start(stage, workers)
         ours.steady(devices, request.interval_s, rounds=3 * workers - 2)
+        if trial is not None:
+            _try(stage, trial)
         meter = Meter({**ours.roles, "agents": [simulator.pid]})
         memory = _looks(meter, seconds)
         used = meter.read()
@@ -74,6 +95,14 @@ def watch(
     missed = _missed(polls, used, devices, request.interval_s)
     kept = [*cluster.whole(stage), _overlaps(stage, used)]
     return Watched(used, ledger.ended(polls, used.began_ms, used.ended_ms), missed, memory, kept)
+
+
+def _try(stage: Stage, trial: Trial) -> None:
+    began_ms = cluster.now_ms()
+    progress.wait("trial", trial.seconds)
+    tried = ledger.started(ledger.polls(stage.services.engine, began_ms), began_ms, 2**62)
+    if not tried or quantile.of(ledger.late(tried), 0.99) >= trial.late_ms:
+        raise TooMany
 
 
 def _looks(meter: Meter, seconds: float) -> dict[str, list[Point]]:

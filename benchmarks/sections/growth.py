@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from benchmarks.agents import PollRequest
 from benchmarks.section import Figure, Findings, Grid, Row, Section
 from benchmarks.stage import Stage, stage
 from benchmarks.watched import Watched
+from poller.settings.fields import Settings
 
 LATE_MS = 1000
 
@@ -23,12 +25,15 @@ class Size:
 
 def run(size: Size, _stage: Stage) -> Findings:
     hardest_first = {devices: _measured(size, devices) for devices in reversed(size.fleets)}
+    shipped = bool(Settings.model_fields["target_homes"].default)
+    otherwise = _measured(size, size.fleets[-1], homes=not shipped)
     seen = {devices: hardest_first[devices] for devices in size.fleets}
     figures = [figure for devices, one in seen.items() for figure in _figures(devices, one)]
     largest = seen[size.fleets[-1]]
     carried = size.interval_s * 1000 / largest.poll_ms
     text = f"fleet one core carries at {size.interval_s:g} s, computed from the largest"
     figures.append(Figure("per_core", text, carried, "devices"))
+    figures += _homes(size.fleets[-1], {shipped: largest, not shipped: otherwise})
     series: dict[str, list[tuple[float, float]]] = {
         "late_p99_ms": [(n, quantile.of(one.late, 0.99)) for n, one in seen.items()],
         **{
@@ -39,12 +44,29 @@ def run(size: Size, _stage: Stage) -> Findings:
     return Findings(figures, notes=[_note(size, largest)], grid=_grid(size, seen), series=series)
 
 
-def _measured(size: Size, devices: int) -> Watched:
+def _measured(size: Size, devices: int, homes: bool | None = None) -> Watched:
+    """Measure a fleet. None: homes of targets as shipped."""
     progress.step(f"{devices:,} devices")
     with stage() as apart:
+        if homes is not None:
+            os.environ["POLLER_TARGET_HOMES"] = str(homes)
         return watched.watch(
             apart, devices, PollRequest(size.interval_s), workers=2, seconds=size.measure_s
         )
+
+
+def _homes(devices: int, by_homes: Mapping[bool, Watched]) -> Iterator[Figure]:
+    """What homes of targets save: every target is known to one worker, not to both."""
+    for name, text, has_homes in (("off", "without homes", False), ("on", "with homes", True)):
+        seen = by_homes[has_homes]
+        megabytes = seen.used.ended_mb["worker"]
+        prefix = f"homes_{name}"
+        label = f"{devices:,} devices, {text}"
+        yield Figure(f"{prefix}_workers_mb", f"{label}: two workers", megabytes, "MB")
+        yield Figure(f"{prefix}_worker_mb", f"{label}: one of them", megabytes / 2, "MB")
+        yield Figure(f"{prefix}_poll_ms", f"{label}: CPU of a poll", seen.poll_ms, "ms")
+        late = quantile.of(seen.late, 0.99)
+        yield Figure(f"{prefix}_late_p99_ms", f"{label}: lateness, 99 %", late, "ms")
 
 
 def _figures(devices: int, seen: Watched) -> Iterator[Figure]:

@@ -121,7 +121,17 @@ BRANCH_4 = Model(
     product=5,
 )
 
-MODELS = {model.name: model for model in (*SNMP_MODELS, *ROUTEROS_MODELS, BRANCH_4)}
+# Only available by name, in no fleet: a switch of which every port is up.
+SWITCH_48 = Model(
+    "switch-48",
+    "sw",
+    0,
+    (Group("Gi1/0/{n}", 48, GBIT, (0.001, 0.05), DESKS, "GigabitEthernet1/0/{n}"),),
+    ("4.3.0",),
+    product=6,
+)
+
+MODELS = {model.name: model for model in (*SNMP_MODELS, *ROUTEROS_MODELS, BRANCH_4, SWITCH_48)}
 
 # A laboratory router is named after its size: lab-300 runs RouterOS 7, lab6-300 RouterOS 6.
 _LABORATORY = re.compile(r"(lab|lab6)-([0-9]{1,5})")

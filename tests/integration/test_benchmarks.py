@@ -103,6 +103,17 @@ def test_the_api_section_reads_health_lists_and_explanations(tmp_path: Path) -> 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("server")
+def test_the_million_section_carries_a_fleet_of_switches(tmp_path: Path) -> None:
+    """A poll has 15 objects of 48 ports; stored polls are compacted, and nothing is missed."""
+    found = values(measured(tmp_path, "million"))
+    assert found["samples"] == 48 * 15 + 1
+    assert found["block_bytes"] < found["fresh_bytes"]
+    assert min(found["sample_us"], found["million_cores"], found["million_day_gb"]) > 0
+    assert (found["carried_lost"], found["carried_doubled"]) == (0, 0)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("server")
 def test_the_history_section_keeps_every_bit_in_less_than_a_byte(tmp_path: Path) -> None:
     """The section itself compares every poll with what was polled."""
     found = values(measured(tmp_path, "history"))
