@@ -121,6 +121,8 @@ def test_a_scrape_can_be_of_a_part_of_the_fleet(fleet: Services) -> None:
     assert len(scraped(api, tag="core")["ifHCInOctets"]) == 2
     assert api.get("/metrics/readings", params={"site": "amss"}).status_code == 422
     assert api.get("/metrics/readings", params={"where": "colour:red"}).status_code == 422
+    assert api.get("/metrics/readings", params={"tagg": "core"}).status_code == 422
+    assert api.get("/sd", params={"sites": "ams"}).status_code == 422
 
     of_ber = api_clients.client(fleet, (Scope.SCRAPE,), site="ber")
     [sample] = scraped(of_ber)["ifHCInOctets"]

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,22 @@ def _policy_row(row: error_codes.ErrorCode) -> str:
         row.reach.value,
     ]
     return f"| {' | '.join(cells)} |\n"
+
+
+def test_tables_of_sinks_in_the_docs_are_valid() -> None:
+    """An operator who copies a table gets a sink, not an error."""
+    checked = 0
+    for page in sorted(DOCS.glob("*.md")):
+        for block in re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL):
+            tables = tomllib.loads(block).get("sink", {})
+            # A second example of a page leaves out what the first one has.
+            tables = {name: {**_LEFT_OUT.get(name, {}), **table} for name, table in tables.items()}
+            sink_registry.check(tables, tables)
+            checked += len(tables)
+    assert checked > 5
+
+
+_LEFT_OUT = {"prom": {"kind": "remote_write", "url": "http://prometheus.example.net"}}
 
 
 def test_every_error_is_documented() -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.responses import StreamingResponse
 
+from poller import errors
 from poller.bootstrap import Services
 from poller.domain.access.scopes import Scope
 from poller.domain.inventory import target_filter
@@ -35,11 +36,24 @@ Words = Annotated[list[str] | None, Query(max_length=100)]
 Where = Annotated[str, Query(max_length=LONGEST_WHERE)]
 
 
+def _refuse_unknown(request: Request) -> None:
+    """Raise InvalidInput for a mistyped parameter: it would choose the whole fleet."""
+    for name in request.query_params:
+        if name not in _PARAMETERS:
+            raise errors.InvalidInput(
+                f'there is no parameter "{name[:40]}"', hint=f"use {', '.join(_PARAMETERS)}"
+            )
+
+
+_PARAMETERS = ("site", "tag", "where")
+_ONLY_KNOWN = Depends(_refuse_unknown)
+
+
 def add(app: FastAPI, services: Services) -> None:
     """Add both routes. They answer without the prefix of the API, as Prometheus expects."""
     scrapes = FleetScrapes(services)
 
-    @app.get("/metrics/readings", include_in_schema=False)
+    @app.get("/metrics/readings", include_in_schema=False, dependencies=[_ONLY_KNOWN])
     def scrape_readings(
         call: ScrapingOwn,
         request: Request,
@@ -55,7 +69,7 @@ def add(app: FastAPI, services: Services) -> None:
         headers = {"Content-Type": form.value}
         return StreamingResponse(_closing(families), headers=headers)
 
-    @app.get("/sd", include_in_schema=False)
+    @app.get("/sd", include_in_schema=False, dependencies=[_ONLY_KNOWN])
     def discover_devices(
         call: ScrapingOwn, where: Where = "", site: Words = None, tag: Words = None
     ) -> StreamingResponse:

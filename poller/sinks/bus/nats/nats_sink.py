@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
@@ -70,6 +71,8 @@ class NatsSink:
             raise
         except TimeoutError:
             raise self._away(f"not all acks came within {timeout_s:g} s") from None
+        except ConnectionError as error:
+            raise self._away(os.strerror(error.errno) if error.errno else str(error)) from None
         except (OSError, nats.errors.Error) as error:
             raise self._away(str(error) or type(error).__name__) from None
 
