@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from poller.domain.metrics.outside_labels import LabelNames
 from poller.domain.metrics.reading import Labels
 
-_ADVICE = 'label_names gives a fact another name, and "" leaves it out'
+_ADVICE = 'choose other names; label_names has those of facts, and "" leaves one out'
 _FACTS = tuple(field.name for field in fields(LabelNames))
 
 

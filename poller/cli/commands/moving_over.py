@@ -134,10 +134,13 @@ def _new_credentials(found: Migration) -> int:
 
 
 def _summary(found: Migration, done: ImportResult) -> str:
+    counts = done.counts
+    devices = formatting.counted(counts.added, "device")
+    targets = formatting.counted(counts.targets_added, "target")
     parts = [
         f"{formatting.counted(_new_credentials(found), 'credential')} added",
-        f"{formatting.counted(done.counts.added, 'device')} added, {done.counts.updated:,} changed",
-        f"{formatting.counted(done.counts.targets_added, 'target')} added",
+        f"{devices} added, {counts.updated:,} changed",
+        f"{targets} added, {counts.targets_updated:,} changed",
     ]
     if done.new_sites:
         parts.append(formatting.counted(len(done.new_sites), "new site"))

@@ -26,7 +26,7 @@ def test_facts_of_a_target_can_be_named_or_left_out() -> None:
         ({"label_names": {"device": "1st"}}, "no name of a label"),
         ({"label_names": {"device": "site"}}, "the same name"),
         ({"labels": {"device": "x"}}, "the same name"),
-        ({"labels": {"tag_role": "x"}}, "are those of tags .label_names gives a fact another name"),
+        ({"labels": {"tag_role": "x"}}, "are those of tags .choose other names"),
     ],
 )
 def test_names_that_collide_are_refused(options: dict[str, Any], text: str) -> None:
