@@ -81,6 +81,7 @@ _BRANCHES = (
     ("Inspection", "report", "app", "Figures of a month: the traffic of interfaces."),
     ("Inspection", "export", "command", "Stored samples as Parquet, CSV or lines of JSON."),
     ("Inspection", "history", "app", "The room that the history of readings takes."),
+    ("Inspection", "size", "command", "Cores, memory, disk and bandwidth of a planned fleet."),
     ("Inspection", "runs", "command", "The outcome of every poll."),
     ("Inspection", "events", "command", "Past events, or new ones as they happen."),
     ("Inspection", "poll", "command", "Poll targets now."),

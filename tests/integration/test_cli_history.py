@@ -12,7 +12,9 @@ from poller.db.history import compaction, rollup_pass
 from poller.db.history.rollups import Kept
 from poller.db.inventory import targets
 from poller.db.record.stored_readings import Stored, Writer
+from poller.domain.access.scopes import Scope
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
+from tests.integration import api_clients
 from tests.integration.commands import Cli
 
 MINUTE = 60_000
@@ -72,3 +74,39 @@ def test_a_fleet_that_wrote_nothing_yet_gets_an_estimate(cli: Cli) -> None:
     assert lines[1].split("\t")[:2] == ["raw", "35 d"]
     assert lines[-1].split("\t")[-1].startswith("~")
     assert "simulated day" in result.err
+
+
+def test_a_planned_fleet_is_sized_without_a_database(cli: Cli) -> None:
+    """The table says what is taken, what to plan for, and how each number comes about."""
+    result = cli("size", "--devices", "3000", "--interfaces", "48", "--interval", "1m")
+    head, *lines = result.out.splitlines()
+    assert head.split("\t") == ["part", "takes", "plan for", "how"]
+    assert "50 polls/s" in lines[0]
+    assert "3,000 devices" in result.err
+    found = json.loads(cli("size", "--devices", "3000", "--objects", "15", "--json").out)
+    assert found["schema"] == "poller.size/1"
+    assert found["fleet"]["samples_per_poll"] == 722
+    assert [item["part"] for item in found["items"]][:4] == ["cores", "workers", "memory", "disk"]
+
+
+def test_a_wrong_interval_is_refused_with_a_hint(cli: Cli) -> None:
+    """A word that is no duration is refused, and the error says what is one."""
+    refused = cli("size", "--devices", "3", "--interval", "soon")
+    assert refused.code != 0
+    assert '"soon" is not a duration' in refused.err
+    assert "60s" in refused.err
+
+
+def test_the_api_has_both_sizes(cli: Cli) -> None:
+    """A reader of every site sees the same items as the commands; a token of one site does not."""
+    cli("device", "add", "sw1", "192.0.2.1")
+    services = bootstrap.services()
+    client = api_clients.client(services, (Scope.READ,))
+    planned = client.get("/api/v1/sizes/fleet", params={"devices": 3000}).json()
+    assert planned["items"] == cli("size", "--devices", "3000", "--json").json["items"]
+    stored = client.get("/api/v1/sizes/history", params={"devices": 3000}).json()
+    assert stored["items"] == cli("history", "size", "--devices", "3000", "--json").json["items"]
+    wrong = client.get("/api/v1/sizes/fleet", params={"devices": 3, "interval": "soon"})
+    assert wrong.status_code == 422
+    of_site = api_clients.client(services, (Scope.READ,), site="ber")
+    assert of_site.get("/api/v1/sizes/history").status_code == 403

@@ -77,8 +77,8 @@ def size(
     services = bootstrap.services()
     inventory_database.database(services)
     found = history_size(services, devices)
-    items = size_json.items(found.parts, found.total_bytes)
-    fleet = size_json.fleet(found.fleet)
+    items = [item.model_dump() for item in size_json.items(found.parts, found.total_bytes)]
+    fleet = size_json.fleet(found.fleet).model_dump()
     render.listing(
         "poller.history.size/1", items, _COLUMNS, as_json, devices=found.devices, fleet=fleet
     )

@@ -9,7 +9,8 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
 from poller.db.tables import devices, history_1h, history_5m, history_blocks, readings, targets
-from poller.domain.history.size_estimate import FRESH_VALUE_BYTES, FleetWrites, Written
+from poller.domain.history.size_estimate import FleetWrites, Written
+from poller.domain.sizing.measured_figures import FRESH_VALUE_BYTES
 
 #: Rows of each table that are looked at.
 NEWEST = 5_000
@@ -32,7 +33,7 @@ def of_fleet(engine: Engine) -> FleetWrites:
                 rows=fresh.rows,
                 data_bytes=int(fresh.bytes or 0),
                 polls=fresh.rows,
-                values=round(int(fresh.bytes or 0) / FRESH_VALUE_BYTES),
+                values=round(int(fresh.bytes or 0) / FRESH_VALUE_BYTES.value),
             ),
             blocks=Written(blocks.rows, int(blocks.bytes or 0), int(blocks.polls or 0)),
             five_minutes=_rollups(conn, history_5m),

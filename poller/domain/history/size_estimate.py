@@ -9,15 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: Bytes of a row besides its data: its key, its head and its place in the indexes.
-ROW_BYTES = 100
-#: A fresh poll has eight bytes a value, and becomes a part of a block after an hour or two.
-FRESH_VALUE_BYTES = 8.0
+from poller.domain.sizing import measured_figures as figures
+
+#: A fresh poll becomes a part of a block after an hour or two.
 FRESH_DAYS = 1.6 / 24
-#: Measured on a day of 154 values a minute, of which 88 are counters that move.
-_BLOCK_VALUE_BYTES = 0.6
-_FIVE_MINUTES_VALUE_BYTES = 460.0  # a value and day
-_HOUR_VALUE_BYTES = 53.0
 #: Polls of a block, about.
 _BLOCK_POLLS = 60
 #: What is assumed of a fleet that has stored nothing: a switch of four ports, once a minute.
@@ -45,12 +40,13 @@ class FleetWrites:
     blocks: Written
     five_minutes: Written
     hours: Written
+    assumed_values: float = _ASSUMED_VALUES  # of a poll, if none is stored
 
     @property
     def values_a_poll(self) -> float:
         """The mean number of values of a poll."""
         if not self.fresh.polls:
-            return _ASSUMED_VALUES
+            return self.assumed_values
         return self.fresh.values / self.fresh.polls
 
 
@@ -81,14 +77,16 @@ def part_sizes(fleet: FleetWrites, retention: Retention, devices: int) -> list[P
     polls = fleet.polls_a_day / fleet_devices or _ASSUMED_POLLS
     values = fleet.values_a_poll
 
-    block_bytes = _BLOCK_VALUE_BYTES * values + ROW_BYTES / _BLOCK_POLLS
+    row_bytes = figures.ROW_BYTES.value
+    block_bytes = figures.BLOCK_VALUE_BYTES.value * values + row_bytes / _BLOCK_POLLS
     if fleet.blocks.polls:
-        of_rows = fleet.blocks.data_bytes + ROW_BYTES * fleet.blocks.rows
+        of_rows = fleet.blocks.data_bytes + row_bytes * fleet.blocks.rows
         block_bytes = of_rows / fleet.blocks.polls
-    five_minutes = _row_bytes(fleet.five_minutes, _FIVE_MINUTES_VALUE_BYTES * values)
-    hours = _row_bytes(fleet.hours, _HOUR_VALUE_BYTES * values)
+    five_minutes = _row_bytes(fleet.five_minutes, figures.FIVE_MINUTES_VALUE_BYTES.value * values)
+    hours = _row_bytes(fleet.hours, figures.HOUR_VALUE_BYTES.value * values)
+    fresh = figures.FRESH_VALUE_BYTES.value * values + row_bytes
     parts = (
-        ("fresh polls", FRESH_DAYS, polls * (FRESH_VALUE_BYTES * values + ROW_BYTES), fleet.fresh),
+        ("fresh polls", FRESH_DAYS, polls * fresh, fleet.fresh),
         ("raw", retention.raw_days, polls * block_bytes, fleet.blocks),
         ("5 minutes", retention.five_minutes_days, targets * five_minutes, fleet.five_minutes),
         ("1 hour", retention.hours_days, targets * hours, fleet.hours),
@@ -114,4 +112,4 @@ def total_bytes(parts: Sequence[PartSize]) -> int:
 def _row_bytes(written: Written, estimate: float) -> float:
     """Return the mean size of a row, or the estimate of a table without rows."""
     data_bytes = written.data_bytes / written.rows if written.rows else estimate
-    return data_bytes + ROW_BYTES
+    return data_bytes + figures.ROW_BYTES.value

@@ -1,0 +1,1 @@
+"""What a fleet takes: cores, memory, disk and bandwidth, from measured figures."""
