@@ -50,6 +50,7 @@ test: setup packages clients check ## run `check`, then the tests with real serv
 SIZE ?= full
 bench: setup ## run the benchmarks; QUICK=1 takes two minutes; SECTIONS="cost rebuild" selects; SIZE=small is smaller
 	@deploy/packages prometheus-snmp-exporter || echo "== prometheus-snmp-exporter is missing: skipping the comparison with it"
+	@deploy/packages rrdtool influxdb || echo "== rrdtool or influxdb is missing: history is not compared with it"
 	@$(if $(QUICK),true,$(MAKE) --no-print-directory clients) || echo "== mktxp is missing: skipping the comparison with it"
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick,--size $(SIZE)) $(SECTIONS)
 

@@ -102,6 +102,12 @@ def first_since(
     return [decoded(target_id, start_ms, data) for start_ms, data in rows]
 
 
+def oldest(conn: Connection, target_id: int) -> int | None:
+    """Return the start of the oldest block of a target, or None."""
+    found: int | None = conn.execute(_OLDEST, {"id": target_id}).scalar()
+    return found
+
+
 def starting_after(
     conn: Connection, target_id: int, after_ms: int, until_ms: int, count: int
 ) -> list[Block]:
@@ -192,3 +198,4 @@ _AFTER = (
     .order_by(_c.start_ms)
     .limit(sa.bindparam("count", type_=sa.BigInteger))
 )
+_OLDEST = sa.select(sa.func.min(_c.start_ms)).where(_of_target)

@@ -53,3 +53,5 @@ BEFORE = (
     .order_by(_c.at_ms.desc())
     .limit(1)
 )
+#: The instant of the oldest poll of the target `id`.
+OLDEST = sa.select(sa.func.min(_c.at_ms)).where(_is_target)

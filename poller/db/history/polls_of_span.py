@@ -64,6 +64,15 @@ def between(
         return stored_readings.with_shapes(conn, [(target_id, *poll) for poll in polls])
 
 
+def oldest(conn: Connection, target_id: int) -> int | None:
+    """Return the instant of the oldest stored poll of a target, or None."""
+    found = (
+        blocks.oldest(conn, target_id),
+        conn.execute(fresh_polls.OLDEST, {"id": target_id}).scalar(),
+    )
+    return min((at_ms for at_ms in found if at_ms is not None), default=None)
+
+
 def around(conn: Connection, target_id: int, start_ms: int, end_ms: int) -> list[Block]:
     """Return blocks with the polls of a target in [start, end) and the nearest before and after.
 

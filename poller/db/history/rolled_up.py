@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller import errors
 from poller.db import engine as sql
-from poller.db.history import rollups
+from poller.db.history import polls_of_span, rollups
 from poller.db.tables import history_1h, history_5m
 from poller.domain.rollups.touched_days import DAY_MS, day_of
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from poller.domain.rollups.rollup import Rollup
     from poller.domain.rollups.sample_columns import SeriesRef
 
+#: Later than every day.
+_ANY_MS = 2**62
 _TABLES = {300_000: history_5m, 3_600_000: history_1h}
 
 
@@ -47,8 +49,9 @@ def between(
     with sql.reading(engine) as conn:
         stored = _stored(conn, target_id, step_ms, start_ms, end_ms)
         found = _decoded(conn, target_id, stored, chosen)
-        newest_ms = stored[-1][0] if stored else day_of(start_ms) - DAY_MS
-        for day_ms in range(newest_ms + DAY_MS, end_ms, DAY_MS):
+        missing_ms = stored[-1][0] + DAY_MS if stored else day_of(start_ms)
+        first_ms = _first_day(conn, target_id, missing_ms) if missing_ms < end_ms else end_ms
+        for day_ms in range(first_ms, end_ms, DAY_MS):
             fresh = _fresh(conn, target_id, step_ms, day_ms)
             if fresh is not None:
                 found.append(fresh)
@@ -101,6 +104,12 @@ def _check(target_id: int, day_ms: int, data: bytes) -> None:
         message = f"the roll-up of target {target_id} from {day_ms} on cannot be read"
         hint = "restore the row of history_5m or history_1h from a backup, or delete it"
         raise errors.StoreError(message, str(error), hint) from None
+
+
+def _first_day(conn: Connection, target_id: int, since_ms: int) -> int:
+    """Return the first day from `since_ms` on that polls may say something about."""
+    oldest_ms = polls_of_span.oldest(conn, target_id)
+    return _ANY_MS if oldest_ms is None else max(since_ms, day_of(oldest_ms))
 
 
 def _fresh(conn: Connection, target_id: int, step_ms: int, day_ms: int) -> Rollup | None:
