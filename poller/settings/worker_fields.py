@@ -95,9 +95,9 @@ class WorkerFields(BaseModel):
         "costs several times as much.",
     )
     target_homes: bool = Field(
-        False,
-        description="Give every target a home worker, which alone caches it: less memory with "
-        "several workers. While the database is away, targets then may wait for it.",
+        True,
+        description="Poll every target on its home worker while that one takes its batches: one "
+        "worker then caches the target, not all of its queue.",
     )
     secret_cache_s: float = Field(
         60.0,

@@ -62,4 +62,6 @@ def _route_retry(request: Any) -> None:
 def _poller(hostname: str) -> Poller:
     from poller.workers.process import worker_process
 
-    return worker_process.poller(hostname)
+    poller = worker_process.poller(hostname)
+    poller.follow_inventory()
+    return poller

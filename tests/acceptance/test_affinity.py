@@ -177,9 +177,7 @@ def test_targets_without_sessions_stay_with_the_worker_that_knows_them(tmp_path:
     """A killed worker's targets are polled by the other one, no poll is doubled; a new worker takes
     a share, and the other targets stay; a stopped worker holds up only what it had taken.
     """
-    with Cluster(
-        tmp_path, **NUMBERS, POLLER_QUEUE_WAIT_S="2", POLLER_TARGET_HOMES="true"
-    ) as cluster:
+    with Cluster(tmp_path, **NUMBERS, POLLER_QUEUE_WAIT_S="2") as cluster:
         cluster.valkey.start()
         cluster.add_targets(TARGETS, INTERVAL_S, timeout_s=TIMEOUT_S)
         cluster.start_beat()

@@ -30,6 +30,7 @@ from tests.acceptance.proxy import Proxy
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(240)]
 
 TARGETS, INTERVAL_S = 100, 1.0
+SHORT_LEASES = {"POLLER_LEASE_MARGIN_S": "2", "POLLER_SPOOL_PATIENCE_S": "0.2"}
 #: The time that PostgreSQL is stopped; `OUTAGE_S=60 pytest ...` runs the longer test.
 OUTAGE_S = float(os.environ.get("OUTAGE_S", "6"))
 
@@ -82,7 +83,8 @@ def on_postgres(
         cluster.valkey.start()
         cluster.add_targets(TARGETS, INTERVAL_S)
         cluster.start_beat(POLLER_DATABASE_URL=urls[0], POLLER_RECONCILE_S="1")
-        cluster.start_worker(POLLER_DATABASE_URL=urls[1])
+        # Few slots: workers with one or two slots are to have a share of so few targets, too.
+        cluster.start_worker("-c", "4", POLLER_DATABASE_URL=urls[1])
         cluster.all_polled(0, 30)
         yield OnPostgres(cluster, *networks, urls[2])
     for network in networks:
@@ -100,8 +102,8 @@ def postgres() -> Iterator[Postgres]:
 
 
 def polling(cluster: Cluster, workers: int) -> None:
-    """Start a cluster and wait until every worker has cached every target: without a database none
-    can be read.
+    """Start a cluster and wait until every target is polled and every worker has its copy of the
+    inventory: without a database none can be read.
     """
     cluster.valkey.start()
     cluster.add_targets(TARGETS, INTERVAL_S)
@@ -109,10 +111,9 @@ def polling(cluster: Cluster, workers: int) -> None:
     for _ in range(workers):
         cluster.start_worker()
 
-    def known() -> int:
-        return len({(poll.pid, poll.target) for poll in cluster.record.polls()})
-
-    soon(lambda: known() == workers * TARGETS, 60, "every worker polled every target")
+    soon(all_targets_polled(cluster, 0), 60, "every target is polled")
+    for worker in cluster.workers:
+        soon(lambda w=worker: "inventory_copied" in w.text(), 20, "the inventory is copied")
 
 
 def check_polling_without_a_database(cluster: Cluster, seconds: float) -> None:
@@ -127,8 +128,9 @@ def all_targets_polled(cluster: Cluster, since: float) -> Callable[[], bool]:
 
 
 def spooled(cluster: Cluster) -> int:
-    """Return the number of spool files that wait."""
-    return len(list((cluster.directory / "home" / "spool").glob("*/*/*.rounds")))
+    """Return the number of spool files that wait. Workers remove directories at the same time."""
+    found = [names for _, _, names in os.walk(cluster.directory / "home" / "spool")]
+    return sum(name.endswith(".rounds") for names in found for name in names)
 
 
 def rows_match(cluster: Cluster) -> None:
@@ -218,6 +220,7 @@ def test_workers_that_start_without_a_database_wait_and_come_up_whole(
         on_postgres.starting.heal()
         for worker in workers:
             soon(lambda w=worker: polls_of(cluster, w), 60, f"{worker.name} counts its polls")
+        for worker in workers:
             worker.terminate()
         for worker in workers:
             assert worker.wait(20) == 0
@@ -279,20 +282,24 @@ def test_a_database_that_was_stopped_has_every_result_afterwards(
 def test_a_worker_killed_during_an_outage_loses_no_finished_poll(
     tmp_path: Path, postgres: Postgres
 ) -> None:
-    """After kill -9 the next worker on the host takes over the spool files."""
-    with Cluster(tmp_path, postgres.url) as cluster:
-        polling(cluster, workers=1)
+    """After kill -9 the other worker polls the targets of the dead one, which it never read from
+    SQL, and the next worker on the host takes over the spool files.
+    """
+    with Cluster(tmp_path, postgres.url, **SHORT_LEASES) as cluster:
+        polling(cluster, workers=2)
         began = time.time()
         postgres.stop()
         check_polling_without_a_database(cluster, 3)
-        [worker] = cluster.workers
+        worker = cluster.workers[0]
         worker.kill()
         killed = time.time()
         cluster.workers.remove(worker)
+        soon(all_targets_polled(cluster, killed + 1), 12, "the other worker polls every target")
+        check_polling_without_a_database(cluster, 3)
         postgres.start()
         cluster.start_worker()
         cluster.all_polled(time.time(), 40)
-        soon(lambda: spooled(cluster) == 0, 30, "everything that waited is written")
+        soon(lambda: spooled(cluster) == 0, 60, "everything that waited is written")
         # Polls that ended just before the kill were not finished on the board, and run again.
         cluster.never_doubled(
             began, lambda poll: poll.end is not None and killed - 1.5 < poll.end < killed

@@ -153,6 +153,15 @@ def test_a_worker_in_trouble_keeps_its_targets_and_gets_no_batches(
     assert sorted(after["poll.snmp"]) == sorted(before["poll.snmp~w1"])
 
 
+def test_targets_keep_their_workers_while_none_has_a_database(services: Services) -> None:
+    """The part of each worker stays as it was."""
+    ids = list(ids_of(services, "snmp"))
+    both = [worker("w1"), worker("w2")]
+    before = published(ready(services, both), ids, queue="poll.snmp")
+    hurt = [replace(each, store_error="no database") for each in both]
+    assert published(ready(services, hurt), ids, queue="poll.snmp") == before
+
+
 def test_batches_that_a_living_worker_does_not_take_move_to_the_shared_queue(
     services: Services, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:

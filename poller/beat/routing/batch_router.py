@@ -32,7 +32,7 @@ class BatchRouter:
         self._homes: dict[str, Homes] = {}
         #: Shared queue -> address -> worker, computed at first use; "" for an unknown address.
         self._assignments: dict[str, dict[str, str]] = {}
-        #: Slots of the workers that may get batches of their own now.
+        #: Slots of the workers that may get batches of their own now, by own queue.
         self._slots: dict[str, int] = {}
         self._described: list[object] = []  # the workers that the homes were computed from
 
@@ -52,7 +52,7 @@ class BatchRouter:
         """
         heard = _heard_within(living, TWO_HEARTBEATS_MISSED_MS, now_ms)
         prompt = _heard_within(heard, ONE_HEARTBEAT_MISSED_MS, now_ms)
-        self._slots = {worker.name: worker.slots for worker in prompt if affinity.is_able(worker)}
+        self._slots = affinity.able_slots(prompt)
 
         described = _described(heard)
         has_changed = described != self._described
@@ -93,7 +93,7 @@ class BatchRouter:
         is_any_free = self._is_any_free(queue, homes)
         for worker, worker_ids in by_worker.items():
             own_queue = affinity.own_queue(queue, worker)
-            room = self._own.room(own_queue, self._slots.get(worker, 0), is_any_free)
+            room = self._own.room(own_queue, self._slots.get(own_queue, 0), is_any_free)
             for batch in batched(worker_ids, size):
                 if room > 0:
                     room -= 1
@@ -111,11 +111,8 @@ class BatchRouter:
 
     def _is_any_free(self, queue: str, homes: Homes) -> bool:
         """Whether a worker of the queue, which may get batches, takes them at once."""
-        return any(
-            self._own.is_free(affinity.own_queue(queue, worker))
-            for worker in homes.workers
-            if worker in self._slots
-        )
+        own_queues = [affinity.own_queue(queue, worker) for worker in homes.workers]
+        return any(self._own.is_free(name) for name in own_queues if name in self._slots)
 
     def _reassign(self, homes: dict[str, Homes]) -> bool:
         """Keep the assignments of hosts while the workers of their queue stay the same.

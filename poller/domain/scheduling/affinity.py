@@ -65,11 +65,26 @@ def own_queues(workers: Iterable[Worker]) -> set[str]:
     return names
 
 
-def is_able(worker: Worker) -> bool:
-    """Whether a worker may get batches of its own. One in trouble takes its part of the shared
-    queues: targets that it cannot poll must not wait for it alone.
+def able_slots(workers: Sequence[Worker]) -> dict[str, int]:
+    """Return the slots of the workers that may get batches of their own, by own queue.
+
+    A worker in trouble takes its part of the shared queues: targets that it cannot poll must not
+    wait for it alone. While no worker of a queue has a database, all stay with what they know.
     """
-    return not worker.store_error and not worker.rate_limit
+    with_database: set[str] = set()
+    for worker in workers:
+        if not worker.store_error:
+            with_database.update(worker.queues)
+
+    slots = {}
+    for worker in workers:
+        if worker.rate_limit:
+            continue
+        for queue in queue_routing.poll_queues(worker.queues):
+            can_read = not worker.store_error or queue not in with_database
+            if can_read and _has_own(worker, queue):
+                slots[own_queue(queue, worker.name)] = worker.slots
+    return slots
 
 
 def preferred_worker(host: str, workers: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from poller.db.inventory import inventory_feed
 from poller.metering import process_metrics
 from poller.observability import logs
 from poller.workers.batch.target_cache import CachedTarget
+from poller.workers.inventory.inventory_copy import InventoryCopy
 
 log = logs.get(__name__)
 
@@ -47,10 +48,16 @@ class CredentialCache:
 
     A known credential is used at once and read again beside the poll every `secret_cache_s`. One
     that was rotated is read before the poll. While SQL does not answer, a known credential serves
-    for up to `stale_limit_s` after it was read.
+    for up to `stale_limit_s` after it was read, and any other one is that of the copy of the
+    inventory.
     """
 
-    def __init__(self, services: Services, reads: BoundedReads | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        reads: BoundedReads | None = None,
+        copy: InventoryCopy | None = None,
+    ) -> None:
         settings = services.settings
         self._engine = services.engine
         self._keyring = services.keyring
@@ -61,6 +68,7 @@ class CredentialCache:
             for model in collector.credentials
         }
         self._reads = reads or BoundedReads()
+        self._copy = copy
         self._limit = settings.secret_cache
         self._lifetime_s = settings.secret_cache_s
         self._stale_limit_s = settings.stale_limit_s
@@ -117,7 +125,8 @@ class CredentialCache:
         """Read credentials while the poll waits, but not for long."""
         asked_mono = time.monotonic()
         query = partial(inventory_feed.credentials, self._engine, ids)
-        patience_s = bounded_reads.PATIENCE_S if known else bounded_reads.COLD_PATIENCE_S
+        can_only_wait = not known and (self._copy is None or self._copy.current_mono is None)
+        patience_s = bounded_reads.COLD_PATIENCE_S if can_only_wait else bounded_reads.PATIENCE_S
         try:
             sealed = self._reads.read(query, patience_s, partial(self._put, ids, asked_mono))
         except errors.StoreError as error:
@@ -126,8 +135,19 @@ class CredentialCache:
                     known[credential_id].outdated_mono = asked_mono
             found: dict[int, CredentialOrError] = dict.fromkeys(ids, error)
             found.update({each: known[each].credential for each in ids if each in known})
+            found.update(self._take_from_copy([each for each in ids if each not in known]))
             return found
         return self._put(ids, asked_mono, sealed)
+
+    def _take_from_copy(self, ids: Sequence[int]) -> dict[int, CredentialOrError]:
+        """Cache credentials as the copy has them, unless it is too old."""
+        copied_mono = self._copy.current_mono if self._copy is not None else None
+        if self._copy is None or copied_mono is None:
+            return {}
+        if time.monotonic() - copied_mono > self._stale_limit_s:
+            return {}
+        sealed = self._copy.credentials(ids)
+        return self._put(list(sealed), copied_mono, sealed)
 
     def _refresh(self) -> None:
         """Read beside the polls what is due, in one query at a time."""

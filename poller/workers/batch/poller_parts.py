@@ -28,6 +28,7 @@ from poller.workers.guard.collector_threads import CollectorThreads, ThreadLimit
 from poller.workers.guard.consumer_watchdog import StallEvents
 from poller.workers.guard.isolation import Isolation
 from poller.workers.guard.loop_watchdog import LoopWatchdog
+from poller.workers.inventory.inventory_copy import InventoryCopy
 from poller.workers.results.writers import Writers
 
 
@@ -42,6 +43,7 @@ class PollerParts:
     cold_start: ColdStartLimit
     lending: CapacityLending
     reads: BoundedReads
+    copy: InventoryCopy
     targets: TargetCache
     credentials: CredentialCache
     poll_loop: PollLoop
@@ -71,6 +73,7 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
     poll_loop = PollLoop(black_box, threads, watchdog)
     isolation = Isolation(services, poll_loop, incidents)
     reads = BoundedReads()
+    copy = InventoryCopy(services, running.stopping)
     retries = Retries(settings)
     writers = Writers(services.engine, services.sinks, settings, runner)
     return PollerParts(
@@ -81,14 +84,16 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
         cold_start=ColdStartLimit(running.draining),
         lending=CapacityLending(),
         reads=reads,
+        copy=copy,
         targets=TargetCache(
             services.engine,
             services.registry,
             settings.target_cache,
             settings.stale_limit_s,
             reads,
+            copy,
         ),
-        credentials=CredentialCache(services, reads),
+        credentials=CredentialCache(services, reads, copy),
         poll_loop=poll_loop,
         black_box=black_box,
         isolation=isolation,

@@ -25,6 +25,7 @@ from poller.db.bounded_reads import BoundedReads
 from poller.db.inventory import inventory_feed
 from poller.domain.inventory.poll_target import PollTarget
 from poller.observability import logs
+from poller.workers.inventory.inventory_copy import InventoryCopy
 
 log = logs.get(__name__)
 
@@ -62,7 +63,8 @@ class LoadedTargets:
 
 class TargetCache:
     """A bounded cache, safe for threads. An entry older than the version on the board is read
-    again; while SQL does not answer it serves as it is, for up to `stale_limit_s`.
+    again; while SQL does not answer it serves as it is, for up to `stale_limit_s`. A target that is
+    not cached then comes from the copy of the inventory.
 
     A target that is not polled here any more, because another worker came or came back, is
     forgotten. Otherwise a full cache keeps its entries. Targets fall due in turns: evicting the
@@ -76,12 +78,14 @@ class TargetCache:
         limit: int,
         stale_limit_s: float = math.inf,
         reads: BoundedReads | None = None,
+        copy: InventoryCopy | None = None,
     ) -> None:
         self._engine = engine
         self._options = SharedOptions(registry)
         self._limit = limit
         self._stale_limit_s = stale_limit_s
         self._reads = reads or BoundedReads()
+        self._copy = copy
         self._lock = threading.Lock()
         self._cached: OrderedDict[int, CachedTarget] = OrderedDict()  # least recently used first
         self._was_full = False
@@ -94,8 +98,9 @@ class TargetCache:
     def load(self, versions: Mapping[int, int], now_mono: float) -> LoadedTargets:
         """Return the targets of a batch, given the board's version of each.
 
-        While SQL does not answer, edited targets are returned as they were, and unknown ones are
-        missing too. Raises StoreError if that leaves none.
+        While SQL does not answer, edited targets are returned as they were, others as the copy of
+        the inventory has them, and unknown ones are missing too. Raises StoreError if that leaves
+        none.
         """
         cached = self._get_cached(versions, now_mono)
         missing = [target_id for target_id in versions if target_id not in cached]
@@ -108,12 +113,16 @@ class TargetCache:
             try:
                 fresh = self._read(missing, versions, now_mono, is_cold)
             except errors.StoreError as error:
-                if is_cold:
+                copied = self._take_from_copy(set(missing).difference(outdated), now_mono)
+                if is_cold and not copied:
                     raise
-                fresh = outdated
-                unknown = len(missing) - len(outdated)
+                fresh = {**outdated, **copied}
                 log.warning(
-                    "targets_not_read", outdated=len(outdated), unknown=unknown, error=str(error)
+                    "targets_not_read",
+                    outdated=len(outdated),
+                    copied=len(copied),
+                    unknown=len(missing) - len(fresh),
+                    error=str(error),
                 )
 
         return _loaded({**cached, **fresh})
@@ -150,9 +159,15 @@ class TargetCache:
     ) -> dict[int, CachedTarget]:
         """Read targets while the batch waits, but not for long."""
         query = partial(inventory_feed.poll_targets, self._engine, ids)
-        patience_s = bounded_reads.COLD_PATIENCE_S if is_cold else bounded_reads.PATIENCE_S
+        can_only_wait = is_cold and (self._copy is None or self._copy.current_mono is None)
+        patience_s = bounded_reads.COLD_PATIENCE_S if can_only_wait else bounded_reads.PATIENCE_S
         rows = self._reads.read(query, patience_s, partial(self._add_late, versions, now_mono))
         return self._add(versions, now_mono, rows)
+
+    def _take_from_copy(self, ids: Iterable[int], now_mono: float) -> dict[int, CachedTarget]:
+        """Cache targets as the copy has them. Those that were edited since are outdated."""
+        rows = self._copy.targets(ids) if self._copy is not None else {}
+        return self._add({}, now_mono, rows)
 
     def _add_late(
         self, versions: Mapping[int, int], now_mono: float, rows: Mapping[int, PollTarget]
@@ -177,7 +192,7 @@ class TargetCache:
         fresh: dict[int, CachedTarget] = {}
         with _slow_validation_logged(rows, fresh):
             for target_id, target in rows.items():
-                version = max(versions[target_id], target.version)
+                version = max(versions.get(target_id, 0), target.version)
                 cached = self._validate(target, version)
                 self._store(cached, now_mono)
                 fresh[target_id] = cached

@@ -46,6 +46,12 @@ class Poller:
         """Return a runner of polls for scrapes, which shares the parts of this poller."""
         return ScrapeRunner(self._parts)
 
+    def follow_inventory(self) -> None:
+        """Start the copy of the inventory, in the process that polls. A second call does
+        nothing.
+        """
+        self._parts.copy.start()
+
     def poll(
         self, token: str, ids: Sequence[int], attempt: int = 0, trace: str | None = None
     ) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from poller import errors
 from poller.bootstrap import Services
+from poller.domain.scheduling import affinity
 from poller.observability import logs
 from poller.state.cluster import worker_registry
 from poller.state.publish_errors import broker_errors
@@ -25,10 +26,10 @@ def hand_back_queued(services: Services, poller: Poller, queues: Iterable[str]) 
     Never raises: while Redis is away the leases bring the targets back.
     """
     try:
-        unserved = sorted(set(queues) - _served_queues(services))
+        unserved = set(queues) - _served_queues(services)
         batches: list[tuple[Any, ...]] = []
         with broker_errors(), poll.app.connection_for_write() as connection:
-            for queue in unserved:
+            for queue in _in_order(unserved):
                 batches.extend(_take_batches(connection.default_channel, queue))
         targets = hand_back(poller, batches)
         if targets:
@@ -52,6 +53,13 @@ def _served_queues(services: Services) -> set[str]:
     for worker in worker_registry.living(services.redis, services.keys, now_ms):
         served.update(worker.queues)
     return served
+
+
+def _in_order(queues: Iterable[str]) -> list[str]:
+    """Own queues come before shared ones: the leader moves batches from the own queue of a worker
+    that left to the shared one, and each batch is met in one of them.
+    """
+    return sorted(queues, key=lambda queue: (not affinity.queue_owner(queue), queue))
 
 
 def _take_batches(channel: Any, queue: str) -> Iterator[tuple[Any, ...]]:

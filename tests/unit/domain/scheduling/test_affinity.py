@@ -92,7 +92,20 @@ def test_workers_of_an_earlier_release_have_own_queues_for_sessions_only() -> No
 
 
 def test_a_worker_in_trouble_gets_no_batches_of_its_own() -> None:
-    """Its targets would wait for a worker that cannot poll them."""
-    assert affinity.is_able(worker("w", ()))
-    assert not affinity.is_able(replace(worker("w", ()), store_error="no database"))
-    assert not affinity.is_able(replace(worker("w", ()), rate_limit="1/m"))
+    """Its targets would wait for a worker that cannot poll them, while another one can."""
+    well = replace(worker("well", ("poll.snmp",)), own_queues=True)
+    limited = replace(well, name="limited", rate_limit="1/m")
+    without = replace(well, name="without", queues=("poll.snmp", "poll.ping"), store_error="away")
+    assert affinity.able_slots([well, limited, without]) == {
+        "poll.snmp~well": 1,
+        "poll.ping~without": 1,
+    }
+
+
+def test_workers_stay_with_what_they_know_while_none_has_a_database() -> None:
+    """No other worker could read their targets."""
+    workers = [
+        replace(worker(name, ("poll.snmp",)), own_queues=True, store_error="away", slots=3)
+        for name in ("w1", "w2")
+    ]
+    assert affinity.able_slots(workers) == {"poll.snmp~w1": 3, "poll.snmp~w2": 3}

@@ -1,0 +1,1 @@
+"""What a worker knows of the inventory without asking SQL."""
