@@ -1,7 +1,7 @@
 """A million interfaces a minute: what do they take, and how many do these cores really carry?
 
-The fleet of 20,834 switches is computed from a share of it that was really polled; every such
-figure says so. The largest fleet that the machine carries beside its simulator is measured.
+20,834 switches are really polled. A machine that does not carry them polls a share, and what the
+million takes is computed from it; every such figure says so.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from poller.db.history import compaction
 
 LATE_MS = 1_000
 SWITCHES = 20_834
+#: The million is polled every minute, whatever the interval of a small size.
+MINUTE_S = 60.0
 WORKERS = 2
 #: CPU of a sample, all of the platform with compaction.
 GOAL_US = 2.0
@@ -32,9 +34,9 @@ _AFTER_MS = 2 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    first: int  # switches of the first share
+    first: int  # switches that are polled first
     interval_s: float
-    share_s: float  # measurement of the first share
+    first_s: float  # measurement of them
     trial_s: float
     measure_s: float
     most: int  # switches of the largest fleet that is tried
@@ -51,49 +53,64 @@ class Stored:
     compaction_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A fleet that was really polled."""
+
+    switches: int
+    seen: Watched
+
+    @property
+    def is_million(self) -> bool:
+        return self.switches >= SWITCHES
+
+
 def run(size: Size, _stage: Stage) -> Findings:
-    first, stored, asked = _share(size)
-    carried, largest = _largest(size, first)
+    first, stored, asked = _first(size)
+    largest = _largest(size, first)
     figures = [
-        *_cost(first, stored, asked),
-        *_computed(size, first, carried, largest, stored, asked),
-        *_carried(carried, largest),
+        *_cost(first.seen, stored, asked),
+        *_million(first, largest, stored, asked),
+        *_carried(largest),
     ]
-    return Findings(figures, notes=_notes(size, first), grid=_grid(size, first, carried, largest))
+    return Findings(figures, notes=_notes(size, first), grid=_grid(first, largest))
 
 
-def _share(size: Size) -> tuple[Watched, Stored, Asked]:
-    progress.step(f"a share: {size.first:,} switches")
-    with stage() as apart:
-        request = _request(apart, size)
-        asked = switches.asked(request.config)
-        seen = watched.watch(
-            apart, size.first, request, WORKERS, size.share_s, model=switches.MODEL
-        )
-        return seen, _stored(apart), asked
+def _first(size: Size) -> tuple[Fleet, Stored, Asked]:
+    """Poll the first fleet, or the largest half, quarter ... of it that keeps its slots."""
+    number = size.first
+    while True:
+        progress.step(f"{number:,} switches")
+        try:
+            with stage() as apart:
+                seen = _watched(apart, size, number, size.first_s)
+                asked = switches.asked(_request(apart, size).config)
+                return Fleet(number, seen), _stored(apart), asked
+        except (TooMany, errors.StoreUnavailable):
+            if number == 1:
+                raise
+            number //= 2
 
 
-def _largest(size: Size, first: Watched) -> tuple[int, Watched]:
+def _largest(size: Size, first: Fleet) -> Fleet:
     """Search the largest fleet that keeps its slots: from the computed one downwards."""
-    poll_ms = sum(first.role_ms.values())  # with the agents, which take their part of the cores
+    poll_ms = sum(first.seen.role_ms.values())  # with the agents, which take part of the cores
     computed = size.cores * size.interval_s * 1000 / poll_ms
-    number = min(size.most, max(size.first, round(0.9 * computed)))
-    while number > size.first:
+    number = min(size.most, round(0.9 * computed))
+    while number > 1:
         progress.step(f"the largest fleet: {number:,} switches")
         try:
             with stage() as apart:
-                return number, watched.watch(
-                    apart,
-                    number,
-                    _request(apart, size),
-                    WORKERS,
-                    size.measure_s,
-                    model=switches.MODEL,
-                    trial=Trial(size.trial_s, LATE_MS),
-                )
+                return Fleet(number, _watched(apart, size, number, size.measure_s))
         except (TooMany, errors.StoreUnavailable):
             number = round(0.85 * number)
-    return size.first, first
+    raise errors.StoreUnavailable("this machine carries no switch beside its simulator")
+
+
+def _watched(apart: Stage, size: Size, number: int, seconds: float) -> Watched:
+    trial = Trial(size.trial_s, LATE_MS)
+    request = _request(apart, size)
+    return watched.watch(apart, number, request, WORKERS, seconds, switches.MODEL, trial)
 
 
 def _request(apart: Stage, size: Size) -> PollRequest:
@@ -148,55 +165,63 @@ def _cost(first: Watched, stored: Stored, asked: Asked) -> Iterator[Figure]:
     yield Figure("block_bytes", "a compacted sample on disk", blocks, "B")
 
 
-def _computed(
-    size: Size, first: Watched, carried: int, largest: Watched, stored: Stored, asked: Asked
-) -> Iterator[Figure]:
-    text = f"{SWITCHES:,} switches, computed"
-    polls_s = SWITCHES / size.interval_s
-    cores = polls_s * (first.poll_ms + _compaction_ms(stored)) / 1000
-    yield Figure("million_cores", f"{text}: cores", cores, "cores")
-    memory = _memory_mb(size, first, carried, largest)
+def _million(first: Fleet, largest: Fleet, stored: Stored, asked: Asked) -> Iterator[Figure]:
+    """What the million takes: measured if it was polled, else computed from a share."""
+    text = f"{SWITCHES:,} switches, {'measured' if first.is_million else 'computed'}"
+    polls_s = SWITCHES / MINUTE_S
+    cores = polls_s * (first.seen.poll_ms + _compaction_ms(stored)) / 1000
+    yield Figure("million_cores", f"{text}: cores, with compaction", cores, "cores")
+    memory = _memory_mb(first, largest)
     yield Figure("million_mb", f"{text}: memory of {WORKERS} workers, beat, server", memory, "MB")
+    late = quantile.of(first.seen.late, 0.99)
+    yield Figure("first_late_p99_ms", f"{first.switches:,} switches: lateness, 99 %", late, "ms")
     day_gb = stored.block_bytes / stored.polls * polls_s * 86_400 / 1e9
-    yield Figure("million_day_gb", f"{text}: a day in blocks", day_gb, "GB")
+    yield Figure(
+        "million_day_gb", f"{SWITCHES:,} switches, computed: a day in blocks", day_gb, "GB"
+    )
     yield Figure("million_requests", f"{text}: requests", asked.requests * polls_s, "/s")
     yield Figure("million_samples", f"{text}: samples", asked.samples * polls_s, "/s")
 
 
-def _memory_mb(size: Size, first: Watched, carried: int, largest: Watched) -> float | None:
-    """Return the memory of the whole fleet, from two fleets; None if there is only one."""
-    if carried <= size.first:
+def _memory_mb(first: Fleet, largest: Fleet) -> float | None:
+    """Return the memory of the million, else from two fleets; None if they are of one size."""
+    if first.is_million:
+        return _platform_mb(first.seen)
+    if first.switches == largest.switches:
         return None
-    small, large = _platform_mb(first), _platform_mb(largest)
-    return large + (large - small) / (carried - size.first) * (SWITCHES - carried)
+    one, other = _platform_mb(first.seen), _platform_mb(largest.seen)
+    each_mb = (other - one) / (largest.switches - first.switches)
+    return one + each_mb * (SWITCHES - first.switches)
 
 
 def _platform_mb(seen: Watched) -> float:
     return sum(mb for role, mb in seen.used.ended_mb.items() if role != "agents")
 
 
-def _carried(carried: int, largest: Watched) -> Iterator[Figure]:
+def _carried(largest: Fleet) -> Iterator[Figure]:
     text = "largest fleet carried"
-    bad = sum(not poll.good for poll in largest.polls)
-    yield Figure("carried", text, carried, "switches")
-    yield Figure("carried_ports", f"{text}: interfaces", carried * switches.PORTS, "")
-    late = quantile.of(largest.late, 0.99)
+    seen = largest.seen
+    bad = sum(not poll.good for poll in seen.polls)
+    yield Figure("carried", text, largest.switches, "switches")
+    yield Figure("carried_ports", f"{text}: interfaces", largest.switches * switches.PORTS, "")
+    late = quantile.of(seen.late, 0.99)
     yield Figure("carried_late_p99_ms", f"{text}: lateness, 99 %", late, "ms", below=LATE_MS)
-    yield Figure("carried_missed", f"{text}: slots without a poll", largest.missed, "", below=1)
+    yield Figure("carried_missed", f"{text}: slots without a poll", seen.missed, "", below=1)
     yield Figure("carried_bad", f"{text}: polls that failed", bad, "", below=1)
-    yield Figure("carried_s", f"{text}: measured for", largest.used.seconds, "s")
-    for kept in largest.kept:
+    yield Figure("carried_s", f"{text}: measured for", seen.used.seconds, "s")
+    for kept in seen.kept:
         yield Figure(f"carried_{kept.name}", f"{text}: {kept.text}", kept.value, "", below=1)
 
 
-def _grid(size: Size, first: Watched, carried: int, largest: Watched) -> Grid:
-    both = (first, largest)
+def _grid(first: Fleet, largest: Fleet) -> Grid:
+    both = (first.seen, largest.seen)
+    roles = list(first.seen.role_ms)
     return Grid(
-        [f"{size.first:,} switches", f"{carried:,} switches"],
+        [f"{fleet.switches:,} switches" for fleet in (first, largest)],
         [
             ("polls", "/s", [len(one.polls) / one.used.seconds for one in both]),
             ("CPU of a poll", "ms", [one.poll_ms for one in both]),
-            *((f"  {role}", "ms", [one.role_ms[role] for one in both]) for role in first.role_ms),
+            *((f"  {role}", "ms", [one.role_ms[role] for one in both]) for role in roles),
             ("all of it", "cores", [_cores(one) for one in both]),
             ("of it agents, in no account", "cores", [_agents(one) for one in both]),
             ("other processes", "cores", [one.used.others_s / one.used.seconds for one in both]),
@@ -204,7 +229,7 @@ def _grid(size: Size, first: Watched, carried: int, largest: Watched) -> Grid:
             ("lateness, 99 %", "ms", [quantile.of(one.late, 0.99) for one in both]),
             *(
                 (f"memory of {role}", "MB", [one.used.ended_mb[role] for one in both])
-                for role in first.role_ms
+                for role in roles
             ),
         ],
     )
@@ -218,11 +243,11 @@ def _agents(seen: Watched) -> float:
     return seen.used.cpu_s["agents"] / seen.used.seconds
 
 
-def _notes(size: Size, first: Watched) -> list[str]:
-    polls = len(first.polls) / first.used.seconds
+def _notes(size: Size, first: Fleet) -> list[str]:
+    polls = len(first.seen.polls) / first.seen.used.seconds
     return [
-        f"measured: {size.first:,} switches at {size.interval_s:g} s, {polls:.0f} polls a second; "
-        f"computed: {SWITCHES:,} switches, 1,000,032 ports, at the same cost of a poll",
+        f"{first.switches:,} switches at {size.interval_s:g} s were polled, {polls:.0f} polls a "
+        f"second; {SWITCHES:,} switches have {SWITCHES * switches.PORTS:,} ports",
         "blocks have the few polls of this run; those of an hour take less a sample (history)",
     ]
 
@@ -230,8 +255,8 @@ def _notes(size: Size, first: Watched) -> list[str]:
 SECTION = Section(
     asks="what do a million interfaces a minute take, and how many do these cores carry?",
     sizes={
-        "full": Size(2_000, 60, 60, 60, 600, SWITCHES),
-        "small": Size(200, 10, 10, 10, 30, 3_000),
+        "full": Size(SWITCHES, 60, 120, 60, 600, 65_000),
+        "small": Size(400, 10, 10, 10, 30, 1_500),
         "tiny": Size(3, 1, 2, 1, 2, 6),
     },
     run=run,
