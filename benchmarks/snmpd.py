@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import cluster
 from poller import errors
-from poller.collectors.snmp.engines import gufo_engine
+from poller.collectors.snmp.engines import gufo_community
 from poller.sim import fleet
 
 PROGRAM = "snmpd"
@@ -47,7 +47,7 @@ def running(folder: Path) -> Iterator[int]:
 
 
 async def _answers(port: int) -> bool:
-    link = gufo_engine.connect(ADDRESS, port, fleet.COMMUNITY, "2c")
+    link = gufo_community.connect(ADDRESS, port, fleet.COMMUNITY, "2c")
     try:
         return bool(await link.get((_SYS_NAME,), 0.2))
     except errors.DeviceError:

@@ -18,7 +18,7 @@ from librouteros import exceptions as librouteros_exceptions
 from poller import errors
 from poller.collectors.dns_cache import Resolver
 from poller.collectors.routeros import librouteros_errors
-from poller.collectors.snmp.engines import exact_engine, gufo_engine
+from poller.collectors.snmp.engines import exact_engine, gufo_community, gufo_engine
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def no_files() -> Iterator[None]:
     os.close(last)
 
 
-@pytest.mark.parametrize("connect", [gufo_engine.connect, exact_engine.connect])
+@pytest.mark.parametrize("connect", [gufo_community.connect, exact_engine.connect])
 def test_a_worker_without_files_holds_it_against_no_device(connect: Any, no_files: None) -> None:
     """Whichever engine wants a socket."""
     with pytest.raises(errors.CollectorBusy, match=r"no socket was left for 127\.0\.0\.1 port 161"):

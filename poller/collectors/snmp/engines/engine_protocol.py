@@ -5,7 +5,7 @@ Retries, loops, sizes and deadlines belong to `read.walker`; an engine only spea
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from poller import errors
@@ -52,6 +52,20 @@ class Page(NamedTuple):
     ended: bool
 
 
+class PreparedRequest(NamedTuple):
+    """A request in BER around its id, and the names that its response must have."""
+
+    before_id: bytes
+    after_id: bytes
+    #: OID elements of the rows, in their order.
+    names: bytes
+    rows: int
+    #: Contents of the OID of a subtree that must end after the rows; empty if it goes on.
+    root: bytes
+    #: Rows or OIDs requested.
+    size: int
+
+
 class Retry(Protocol):
     """Repeats an exchange until it is answered; passes the attempt's number and time limit."""
 
@@ -81,6 +95,11 @@ class Link(Protocol):
     #: The likely reason of an agent that responds to the handshake and to no request.
     silence: Silence
 
+    @property
+    def replays(self) -> bool:
+        """Whether the link can send prepared requests now."""
+        ...
+
     async def handshake(self, retry: Retry) -> None:
         """Exchange whatever must precede the first request, each message through `retry`."""
         ...
@@ -95,6 +114,19 @@ class Link(Protocol):
 
     async def next_oids(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
         """The OID that follows each of these, in their order; "" at the end of the agent's view."""
+        ...
+
+    def send_prepared(self, request: PreparedRequest) -> int:
+        """Send a prepared request and return its id; only while `replays`."""
+        ...
+
+    async def receive_prepared(
+        self, pending: Mapping[int, PreparedRequest], wait_s: float
+    ) -> tuple[int, list[Value] | None]:
+        """The id of a pending request and the values of its response.
+
+        None instead of values that are not as expected. Raises NoReply.
+        """
         ...
 
     def pause(self) -> None:

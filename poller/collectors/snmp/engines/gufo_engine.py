@@ -17,13 +17,7 @@ from poller import errors
 from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, Garbled, Page, Row
 from poller.collectors.snmp.wire import codec
 from poller.collectors.snmp.wire.codec import Octets
-from poller.collectors.snmp.wire.exchange import (
-    VERSIONS,
-    CodecLink,
-    CommunityFraming,
-    Framing,
-    socket_error,
-)
+from poller.collectors.snmp.wire.exchange import CodecLink, Framing, socket_error
 
 #: Longest response that the library can take; longer ones arrive cut off.
 BUFFER_BYTES = 4080
@@ -63,23 +57,6 @@ def translate(error: Exception, agent: str) -> errors.DeviceError:
         return kind(f"{agent} refused our SNMP credential", cause=str(error))
     # What follows a colon may be a piece of the datagram, and a datagram contains the community.
     return kind(f"SNMP with {agent} failed", cause=str(error).partition(":")[0])
-
-
-def connect(
-    address: str, port: int, community: str, version: str, codec_only: bool = False
-) -> GufoLink:
-    """A link for SNMP v1 or v2c. Opens a socket, sends nothing. `address` must be an IP literal."""
-    kind = _fast.SnmpV1ClientSocket if version == "1" else _fast.SnmpV2cClientSocket
-    agent = f"{address} port {port}"
-    try:
-        library_socket = kind(endpoint(address, port), community, 0, 0, 0, 0)
-    except EXPECTED as error:
-        raise translate(error, agent) from None
-
-    framing = CommunityFraming(VERSIONS[version], community.encode())
-    link = GufoLink(library_socket, agent, framing, ipv6=":" in address, bulk=version != "1")
-    link.codec_only = codec_only
-    return link
 
 
 def endpoint(address: str, port: int) -> str:

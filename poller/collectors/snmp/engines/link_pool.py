@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from poller import errors
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.snmp.engines import exact_engine, gufo_engine, gufo_v3
+from poller.collectors.snmp.engines import exact_engine, gufo_community, gufo_v3
 from poller.collectors.snmp.engines.engine_protocol import Link
 from poller.collectors.snmp.wire import usm
 from poller.collectors.snmp.wire.usm import UsmState
@@ -115,7 +115,7 @@ class LinkPool:
             return gufo_v3.connect(key.address, key.port, state, codec_only)
         if key.engine == "exact":
             return exact_engine.connect(key.address, key.port, key.secret, key.version)
-        return gufo_engine.connect(key.address, key.port, key.secret, key.version, codec_only)
+        return gufo_community.connect(key.address, key.port, key.secret, key.version, codec_only)
 
     def release(self, key: LinkKey, link: Link, *, reusable: bool) -> None:
         """Keep a `reusable` link for the next poll if the pool has space, else close it.

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.metrics.partial_plan import PartialPlan
 from poller.collectors.snmp.metrics.reading_plan import Plan
+from poller.collectors.snmp.read.replay import Replay
 from poller.collectors.snmp.read.resting_rows import RestingRows
 from poller.collectors.snmp.read.route import Route
+from poller.collectors.snmp.wire.value_types import Value
 from poller.domain.metrics.reading import ReadingSet
 
 #: A lane is worth its memory if it takes at most this share of the requests for everything.
@@ -36,6 +38,8 @@ class Lane:
     held: array[float]
     #: Two such polls in a row gave the same resting values.
     proven: bool = False
+    #: The prepared requests of the route.
+    replay: Replay | None = None
 
     def has_other_states(self, values: Sequence[float]) -> bool:
         """Whether a port changed its state since the values that are held."""
@@ -50,12 +54,11 @@ class Lane:
         self.proven = True
         return True
 
-    def read(self, rows: Sequence[Row]) -> ReadingSet | None:
+    def read(self, oids_hash: int, values: Sequence[Value]) -> ReadingSet | None:
         """Readings of the rows of the lean route; None if anything but numbers has changed."""
-        if len(rows) != len(self.route.positions):
+        if len(values) != len(self.route.positions):
             return None
-        oids, values = zip(*rows, strict=True)
-        readings = self.plan.read(hash(oids), values, self.held)
+        readings = self.plan.read(oids_hash, values, self.held)
         if readings is None:
             return None
         return None if self.has_other_states(readings.values) else readings

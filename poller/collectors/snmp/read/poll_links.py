@@ -97,6 +97,11 @@ class ParallelWalkers:
         return self._walkers[0]
 
     @property
+    def window(self) -> int:
+        """Prepared requests that may be on their way at a time: several to a slow device."""
+        return 1 if self._share_after_s else self._limit
+
+    @property
     def answered(self) -> bool:
         """Whether the device has responded in this poll."""
         return self.first.answered
@@ -118,8 +123,9 @@ class ParallelWalkers:
 
     @property
     def is_slow(self) -> bool:
-        """Whether one walker alone would have made a slow poll."""
-        return self._waited_s(len(self._walkers)) > SLOW_S
+        """Whether one request at a time would have made a slow poll."""
+        at_a_time = max(len(self._walkers), self.window)
+        return self._waited_s(at_a_time) > SLOW_S
 
     async def map(self, action: Action[Item, T], items: Sequence[Item]) -> list[T]:
         """Results of `action` for each item, in their order. Its first error ends all work."""

@@ -19,6 +19,7 @@ from poller.collectors.snmp.read import change_detection, lane, resting_rows, ro
 from poller.collectors.snmp.read.change_detection import PartRead, Signals, TableProbe
 from poller.collectors.snmp.read.lane import Lane
 from poller.collectors.snmp.read.poll_links import ParallelWalkers
+from poller.collectors.snmp.read.replay import Replay
 from poller.collectors.snmp.read.request_size import RequestSizes
 from poller.collectors.snmp.read.resting_rows import Rest
 from poller.collectors.snmp.read.route import Capacity, Route, RowRange
@@ -67,27 +68,29 @@ class Shortcut:
     lane: Lane | None = None
     #: A resting value moved in this period.
     restless: bool = False
+    #: The prepared requests of the route.
+    replay: Replay | None = None
+    #: No replay has failed in this period.
+    replayable: bool = True
 
-    def read_lane(self, rows: Sequence[Row], now: float) -> ReadingSet | None:
+    def read_lane(self, oids_hash: int, values: Sequence[Value], now: float) -> ReadingSet | None:
         """Readings of the lean route's rows; None, and no lane any more, if a state has changed."""
-        readings = self.lane.read(rows) if self.lane is not None else None
+        readings = self.lane.read(oids_hash, values) if self.lane is not None else None
         if readings is not None:
-            _, values = zip(*rows[: len(self.signal_oids)], strict=True)
-            signals = Signals(now, values)
+            signals = Signals(now, tuple(values[: len(self.signal_oids)]))
             if not change_detection.has_changed(self.signal_oids, self.signals, signals):
                 self.signals = signals
                 return readings
         self.lane = None
         return None
 
-    def read(self, rows: Sequence[Row], now: float) -> ReadingSet | None:
+    def read(self, oids_hash: int, values: Sequence[Value], now: float) -> ReadingSet | None:
         """Readings of the route's rows; None if anything but numbers has changed."""
-        if len(rows) != len(self.route.positions):
+        if len(values) != len(self.route.positions):
             return None
 
-        oids, values = zip(*rows, strict=True)
-        signals = Signals(now, values[: len(self.signal_oids)])
-        readings = self.plan.read(hash(oids), values)
+        signals = Signals(now, tuple(values[: len(self.signal_oids)]))
+        readings = self.plan.read(oids_hash, values)
         if readings is None:
             return None
         if change_detection.has_changed(self.signal_oids, self.signals, signals):
@@ -133,7 +136,7 @@ def make(
     signals = Signals(now, tuple(full_read.signals.values()))
 
     if previous is not None and previous.fits(full_plan, capacity, signal_oids):
-        made = replace(previous, signals=signals, period=period, restless=False)
+        made = replace(previous, signals=signals, period=period, restless=False, replayable=True)
     else:
         chosen = _cached_route(full_read, module_set, signal_oids, capacity)
         if not chosen.positions:
@@ -251,6 +254,24 @@ async def follow(chosen: Route, walkers: ParallelWalkers) -> list[Row]:
         got += rows
     empty = await _are_empty(chosen.probes, walkers.first)
     return got if empty else []
+
+
+async def replayed(prepared: Replay, chosen: Route, walkers: ParallelWalkers) -> list[Value] | None:
+    """The values of a route in its order, by its prepared requests.
+
+    None if a response was missing or not as expected: the route must be followed. Raises the error
+    of a device that does not respond.
+    """
+    walker = walkers.first
+    answers = await walker.replay(prepared.requests, walkers.window)
+    if answers is None or not await _are_empty(chosen.probes, walker):
+        return None
+    values: list[Value] = []
+    for got in answers[prepared.walks :]:
+        values += got
+    for walked in answers[: prepared.walks]:
+        values += walked
+    return values
 
 
 async def _are_empty(probes: Sequence[TableProbe], walker: Walker) -> bool:

@@ -24,10 +24,12 @@ from poller.collectors.snmp.engines.engine_protocol import (
     Link,
     NoReply,
     Page,
+    PreparedRequest,
     Row,
 )
 from poller.collectors.snmp.read.change_detection import UPTIME
 from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.wire.value_types import Value
 
 T = TypeVar("T")
 OnRows = Callable[[Sequence[Row]], object]
@@ -100,12 +102,67 @@ class Walker:
         self.answered_mono = 0.0
         self.sent = 0
         self.retried = 0
+        #: Attempts of the first request that a replay has used.
+        self._spent = 0
 
     async def handshake(self) -> None:
         """Prepare the link for requests. Raises DeviceErrors."""
         await self._link.handshake(self.retry)
         self._discovered = self.answered
         self.answered = False  # agents respond to a handshake and then ignore a wrong user
+
+    @property
+    def replays(self) -> bool:
+        """Whether the link can send prepared requests."""
+        return self._link.replays
+
+    async def replay(
+        self, requests: Sequence[PreparedRequest], window: int
+    ) -> Sequence[list[Value]] | None:
+        """The values of each response; None as soon as one is missing or not as expected.
+
+        After the first response up to `window` requests are on their way at a time. Each is sent
+        once. Raises the DeviceErrors of an agent that has not answered yet.
+        """
+        answers: dict[int, list[Value]] = {}
+        try:
+            await self._replay(requests, window, answers)
+        except NoReply:
+            self._spent = 0 if self.answered else 1
+        except errors.DeviceError:
+            if not self.answered:
+                raise
+        if len(answers) < len(requests):
+            return None
+        return [answers[at] for at in range(len(requests))]
+
+    async def _replay(
+        self, requests: Sequence[PreparedRequest], window: int, answers: dict[int, list[Value]]
+    ) -> None:
+        """Fill `answers`, by the place of the request, until one is not as expected."""
+        link = self._link
+        pending: dict[int, PreparedRequest] = {}
+        places: dict[int, int] = {}
+        next_at = 0
+        while len(answers) < len(requests):
+            most = window if self.answered else 1
+            while next_at < len(requests) and len(pending) < most:
+                request = requests[next_at]
+                request_id = link.send_prepared(request)
+                pending[request_id] = request
+                places[request_id] = next_at
+                next_at += 1
+                self.sent += 1
+            wait_s = self._policy.wait_s(0, self._now())
+            if wait_s <= 0:
+                return
+            answered_id, values = await link.receive_prepared(pending, wait_s)
+            self.answered = True
+            self.answered_mono = self._now()
+            if values is None:
+                return
+            del pending[answered_id]
+            answers[places[answered_id]] = values
 
     async def responds(self) -> bool:
         """After a timeout: whether the agent still answers anything. One attempt, of sysUpTime."""
@@ -295,7 +352,9 @@ class Walker:
     async def retry(self, exchange: Callable[[int, float], Awaitable[T]], tries: int = 0) -> T:
         """Repeat one request until it is answered: at most `tries` times (default 1 + retries)."""
         tries = tries or self._policy.retries + 1
-        for attempt in range(tries):
+        first = self._spent
+        self._spent = 0
+        for attempt in range(first, tries):
             wait_s = self._policy.wait_s(attempt, self._now())
             if wait_s <= 0:
                 raise self.timeout_error(attempt)

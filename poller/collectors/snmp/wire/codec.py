@@ -25,6 +25,8 @@ _OPAQUE_DOUBLE = b"\x9f\x79\x08"
 _MAX_NUMBER_OCTETS = 9  # 64 bits and a leading zero
 _MAX_ARC_BITS = 40  # an arc has 32; the limit stops an arc without end
 _MAX_OID_OCTETS = 640  # 128 arcs of 32 bits
+#: A request id that takes four octets, as all with this bit do.
+_FOUR_OCTETS = 1 << 30
 #: Longer OIDs are decoded without the cache.
 _CACHED_OID_OCTETS = 40
 
@@ -74,10 +76,17 @@ def request(kind: int, request_id: int, first: int, second: int, oids: Sequence[
     """A request PDU; `first`, `second`: non-repeaters and max-repetitions of a GETBULK, else 0."""
     rows = bytearray()
     for oid in oids:
-        rows += element(SEQUENCE, _oid_element(oid) + _NULL_ELEMENT)
+        rows += element(SEQUENCE, oid_element(oid) + _NULL_ELEMENT)
     numbers = integer(request_id) + integer(first) + integer(second)
     body = numbers + element(SEQUENCE, bytes(rows))
     return element(kind, body)
+
+
+def prepared(kind: int, max_repetitions: int, oids: Sequence[str]) -> tuple[bytes, bytes]:
+    """A request PDU without its id: what comes before and after an id of four octets."""
+    pdu = request(kind, _FOUR_OCTETS, 0, max_repetitions, oids)
+    head, _, tail = pdu.partition(_FOUR_OCTETS.to_bytes(4, "big"))
+    return head, tail
 
 
 def message(version: int, community: bytes, pdu: bytes) -> bytes:
@@ -170,7 +179,7 @@ def read_octets(data: Octets, at: int, end: int) -> tuple[bytes, int]:
 
 
 @functools.lru_cache(4096)
-def _oid_element(text: str) -> bytes:
+def oid_element(text: str) -> bytes:
     """The OBJECT IDENTIFIER element of a dotted text."""
     parts = [int(part) for part in text.split(".")]
     if len(parts) == 1:

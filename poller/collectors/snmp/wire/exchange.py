@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from poller import errors
@@ -19,12 +19,14 @@ from poller.collectors.snmp.engines.engine_protocol import (
     Garbled,
     NoReply,
     Page,
+    PreparedRequest,
     Retry,
     Row,
     Silence,
 )
 from poller.collectors.snmp.wire import codec, usm
 from poller.collectors.snmp.wire.codec import Malformed, Missing, Pdu, VarBind
+from poller.collectors.snmp.wire.value_types import Value
 
 #: The version field of a message, by the name of the option `version`.
 VERSIONS = {"1": 0, "2c": 1}
@@ -208,6 +210,18 @@ class CodecLink(UdpReader):
             ended = value is Missing.END_OF_VIEW
             names.append("" if ended else name)
         return names
+
+    @property
+    def replays(self) -> bool:
+        return False
+
+    def send_prepared(self, request: PreparedRequest) -> int:
+        raise NotImplementedError("only a link that `replays` has prepared requests")
+
+    async def receive_prepared(
+        self, pending: Mapping[int, PreparedRequest], wait_s: float
+    ) -> tuple[int, list[Value] | None]:
+        raise NotImplementedError("only a link that `replays` has prepared requests")
 
     async def _request(self, request: Request, wait_s: float) -> list[VarBind]:
         """Send a request, again after each correction of the clock. Raises DeviceErrors."""
