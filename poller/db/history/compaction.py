@@ -36,6 +36,8 @@ MOST_POLLS = 120
 #: Steps of several processes queue up on this constant.
 _ADVISORY_LOCK = 7_305_511_803
 STATEMENT_TIMEOUT = "20s"
+#: Later than every block.
+_ANY_MS = 2**62
 
 Rest = Callable[[float], None]
 
@@ -196,8 +198,7 @@ def _join(conn: Connection, taken: dict[int, list[RawPoll]]) -> list[Touched]:
     """Join polls with the stored blocks that they belong to."""
     instants = {target_id: [poll.at_ms for poll in polls] for target_id, polls in taken.items()}
     first_ms = min(map(min, instants.values()))
-    last_ms = max(map(max, instants.values()))
-    heads = blocks.heads(conn, list(taken), block_merge.day_of(first_ms), last_ms)
+    heads = blocks.heads(conn, list(taken), block_merge.day_of(first_ms), _ANY_MS)
     placements = {
         target_id: block_merge.place(heads.get(target_id, ()), polls)
         for target_id, polls in taken.items()
@@ -216,9 +217,9 @@ def _join(conn: Connection, taken: dict[int, list[RawPoll]]) -> list[Touched]:
             block = stored[target_id, head.start_ms] if head else None
             written += _joined(target_id, block, polls)
         written.sort(key=lambda block: block.start_ms)
-        touched.append(
-            Touched(target_id, min(instants[target_id]), max(instants[target_id]), written)
-        )
+        first_ms, last_ms = min(instants[target_id]), max(instants[target_id])
+        stored_heads = heads.get(target_id, ())
+        touched.append(Touched(target_id, first_ms, last_ms, written, stored_heads))
     return touched
 
 

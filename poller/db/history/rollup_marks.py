@@ -6,7 +6,7 @@ that stores the roll-ups, unless the day was marked again meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -17,7 +17,10 @@ from poller.db import engine as sql
 from poller.db.history import blocks
 from poller.db.tables import history_blocks, history_pending
 from poller.domain.history.poll_rows import BlockHead
-from poller.domain.rollups.touched_days import DAY_MS, day_of, touched_days
+from poller.domain.rollups.touched_days import day_of, touched_days
+
+#: Later than every block.
+_ANY_MS = 2**62
 
 
 class NewPolls(NamedTuple):
@@ -36,20 +39,26 @@ class MarkedDay(NamedTuple):
     marks: int
 
 
-def mark(conn: Connection, polls: Sequence[NewPolls]) -> None:
-    """Mark the days that new polls change. The blocks with these polls are stored already."""
+Heads = Mapping[int, Sequence[BlockHead]]
+
+
+def mark(conn: Connection, polls: Sequence[NewPolls], heads: Heads | None = None) -> None:
+    """Mark the days that new polls change.
+
+    `heads` are the blocks that were stored before, in order: all from the day of the first new poll
+    on. Without them they are read.
+    """
     if not polls:
         return
-    since_ms = min(day_of(each.first_ms) for each in polls) - DAY_MS
-    until_ms = max(each.last_ms for each in polls) + DAY_MS
-    ids = {each.target_id for each in polls}
-    heads = blocks.heads(conn, ids, since_ms, until_ms)
+    if heads is None:
+        since_ms = min(day_of(each.first_ms) for each in polls)
+        heads = blocks.heads(conn, {each.target_id for each in polls}, since_ms, _ANY_MS)
 
     days = set()
     for each in polls:
         of_target = heads.get(each.target_id, [])
         before_ms = _before(conn, each, of_target)
-        after_ms = _after(conn, each, of_target)
+        after_ms = _after(each, of_target)
         for day_ms in touched_days(each.first_ms, each.last_ms, before_ms, after_ms):
             days.add((day_ms, each.target_id, 1))
     bulk.insert(conn, history_pending, sorted(days), _COUNT)
@@ -65,14 +74,9 @@ def _before(conn: Connection, polls: NewPolls, heads: Sequence[BlockHead]) -> in
     return found
 
 
-def _after(conn: Connection, polls: NewPolls, heads: Sequence[BlockHead]) -> int | None:
+def _after(polls: NewPolls, heads: Sequence[BlockHead]) -> int | None:
     """Return the start of the first block after the new polls, or None."""
-    for head in heads:
-        if head.start_ms > polls.last_ms:
-            return head.start_ms
-    values = {"id": polls.target_id, "at": polls.last_ms}
-    found: int | None = conn.execute(_AFTER, values).scalar()
-    return found
+    return next((head.start_ms for head in heads if head.start_ms > polls.last_ms), None)
 
 
 def due(engine: Engine, before_ms: int, after: tuple[int, int], limit: int) -> list[MarkedDay]:
@@ -93,10 +97,6 @@ _COUNT = """ON CONFLICT (day_ms, target_id) DO UPDATE SET marks = history_pendin
 _BEFORE = sa.select(sa.func.max(history_blocks.c.end_ms)).where(
     history_blocks.c.target_id == sa.bindparam("id"),
     history_blocks.c.start_ms < sa.bindparam("at"),
-)
-_AFTER = sa.select(sa.func.min(history_blocks.c.start_ms)).where(
-    history_blocks.c.target_id == sa.bindparam("id"),
-    history_blocks.c.start_ms > sa.bindparam("at"),
 )
 _p = history_pending.c
 _DUE = (

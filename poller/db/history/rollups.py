@@ -26,6 +26,7 @@ from poller.domain.metrics.series_identity import Identity
 
 if TYPE_CHECKING:
     from poller.domain.history.block import Block
+    from poller.domain.history.poll_rows import BlockHead
     from poller.domain.rollups.rollup import Buckets, Rollup
 
 
@@ -33,19 +34,23 @@ if TYPE_CHECKING:
 class Touched:
     """Polls of a target that came new into blocks: the instants of the first and the last one.
 
-    `blocks` are the blocks that were written; they hold these polls and older ones.
+    `blocks` are the blocks that were written; they hold these polls and older ones. `heads` are
+    those that were stored before, from the day of the first poll on.
     """
 
     target_id: int
     first_ms: int
     last_ms: int
     blocks: Sequence[Block]
+    heads: Sequence[BlockHead]
 
 
 def remake(conn: Connection, touched: Sequence[Touched]) -> None:
     """See that the roll-ups of the touched days are made anew."""
     rollup_marks.mark(
-        conn, [NewPolls(each.target_id, each.first_ms, each.last_ms) for each in touched]
+        conn,
+        [NewPolls(each.target_id, each.first_ms, each.last_ms) for each in touched],
+        {each.target_id: each.heads for each in touched},
     )
 
 
