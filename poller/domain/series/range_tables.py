@@ -75,6 +75,8 @@ class RangeTables:
         self._counters = _Rows(_COUNTER, buckets.count)
         self._gauges = _Rows(_GAUGE, buckets.count)
         self._states = _Rows(_STATE, buckets.count)
+        #: Series of roll-ups; None: it is not selected, or not known. Days have the same ones.
+        self._chosen: dict[SeriesRef, tuple[Key, Series] | None] = {}
 
     def add(self, part: Rollup, shapes: Shapes) -> None:
         """Take over a roll-up, the parts in the order of time. Series of unknown shapes are left
@@ -125,13 +127,21 @@ class RangeTables:
         place: _Place,
         value: float = 0.0,
     ) -> None:
-        shape = shapes.get(ref.shape_id)
-        if shape is None or ref.index >= len(shape.series):
-            return
-        series = shape.series[ref.index]
-        if self._selects(series):
-            key = shape_plan(shape, self._by).keys[ref.index]
+        if ref not in self._chosen:
+            self._chosen[ref] = self._choose(ref, shapes)
+        chosen = self._chosen[ref]
+        if chosen is not None:
+            key, series = chosen
             rows.add(key, value, series, table, row, place)
+
+    def _choose(self, ref: SeriesRef, shapes: Shapes) -> tuple[Key, Series] | None:
+        shape = shapes.get(ref.shape_id)
+        if shape is None or ref.index >= len(shape):
+            return None
+        series = shape.series[ref.index]
+        if not self._selects(series):
+            return None
+        return shape_plan(shape, self._by).keys[ref.index], series
 
     def _counter_table(self) -> CounterTable:
         return CounterTable((), *(self._counters.column(name) for name in _COUNTER))
