@@ -21,7 +21,7 @@ class PartItem(BaseModel):
 
 
 class WritingFleet(BaseModel):
-    """What the sizes are computed from."""
+    """The fleet that the sizes are computed from."""
 
     devices: int
     targets: int

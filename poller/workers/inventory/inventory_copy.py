@@ -57,11 +57,11 @@ class InventoryCopy:
                 threading.Thread(target=self._run, name="inventory-copy", daemon=True).start()
 
     def targets(self, ids: Iterable[int]) -> dict[int, PollTarget]:
-        """These targets as the copy has them; others are missing."""
+        """Return targets as the copy has them; unknown ones are missing."""
         return self._targets.get(ids)
 
     def credentials(self, ids: Iterable[int]) -> dict[int, Sealed]:
-        """These credentials, encrypted, as the copy has them; others are missing."""
+        """Return credentials, encrypted, as the copy has them; unknown ones are missing."""
         return self._credentials.get(ids)
 
     def refresh(self) -> None:

@@ -20,7 +20,7 @@ router = resources.router("sizes")
 
 
 class FleetSize(BaseModel):
-    """What a planned fleet takes."""
+    """The needs of a planned fleet."""
 
     fleet: PlannedFleet
     items: list[NeedItem]
