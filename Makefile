@@ -6,6 +6,8 @@ STAMP  := $(VENV)/.ready
 CLIENTS := $(VENV)/clients/.ready
 # Three test processes at a time: most tests wait for a server, a process or a deadline.
 SIDE_BY_SIDE := -n 3 --dist loadfile
+# Compiled modules are kept: a process that compiles them at each start takes a second longer.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench fuzz day flood chaos sinks rates newcomer packages clients format clean

@@ -13,8 +13,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
 from poller import errors
+from poller.db import alert_tables, migrate, revision, tables
 from poller.db import engine as sql
-from poller.db import migrate, revision, tables
 from poller.db.inventory import devices, inventory_feed, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
@@ -29,14 +29,14 @@ def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> No
             "compare_server_default": True,
             # SQLite has no index of the tags in a list. Partitions of PostgreSQL belong to a table.
             "include_name": lambda name, _kind, _of: (
-                not str(name).startswith("history_") or name in tables.metadata.tables
+                not str(name).startswith("history_") or name in alert_tables.metadata.tables
                 if is_made_here
                 else name != "ix_devices_tags"
             ),
             "include_object": lambda _object, name, *_of: is_made_here or name != "ix_devices_tags",
         }
         context = MigrationContext.configure(conn, opts=opts)
-        assert compare_metadata(context, tables.metadata) == []
+        assert compare_metadata(context, alert_tables.metadata) == []
 
 
 def test_the_program_has_the_revision_of_its_last_migration() -> None:
