@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from poller.db import alert_tables
+from poller.db.alerts import alert_tables
 
 connection = context.config.attributes["connection"]
 context.configure(
