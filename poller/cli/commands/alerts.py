@@ -23,6 +23,7 @@ from poller.domain.alerts.rule import Severity
 from poller.domain.inventory import target_filter
 from poller.domain.record import instant_text
 from poller.presentation import formatting
+from poller.presentation.alerts import alert_sentences
 from poller.service import command_actor
 
 if TYPE_CHECKING:
@@ -246,8 +247,9 @@ def _note_numbers(services: Services, suppressed: bool) -> None:
     from poller.service.alerts import alert_actions
 
     numbers = alert_actions.numbers(services, command_actor.of_command())
-    more = "; --suppressed lists them" if numbers.suppressed and not suppressed else ""
-    render.note(f"{numbers.sentence}{more}" if numbers.sentence else "no alert is open")
+    more = " (--suppressed lists them)" if numbers.suppressed and not suppressed else ""
+    words = alert_sentences.in_words(numbers)
+    render.note(f"open: {words}{more}" if words else "no alert is open")
 
 
 def _print_changed(verb: str, done: Sequence[ShownAlert], schema: str, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
@@ -14,6 +14,7 @@ from poller.db.alerts import alert_row
 from poller.db.alerts.alert_tables import alert_changes, alert_tellings, alerts, deliveries
 from poller.db.in_list import in_list
 from poller.domain.alerts.alert import Alert, AlertState
+from poller.domain.alerts.alert_numbers import NOT_SUPPRESSED, AlertCount
 
 OPEN = (AlertState.PENDING, AlertState.FIRING)
 #: Changes and tellings of one alert that are shown, the newest ones.
@@ -63,17 +64,6 @@ class Telling:
     state: str
     attempts: int
     answer: str
-
-
-class AlertCount(NamedTuple):
-    """The number of open alerts of a state and severity. `suppressed` is "no", or by what:
-    `site`, `alert`, `maintenance` or `paused`.
-    """
-
-    state: str
-    severity: str
-    suppressed: str
-    number: int
 
 
 def page(engine: Engine, wanted: AlertsWanted) -> list[Alert]:
@@ -165,7 +155,7 @@ def _conditions(wanted: AlertsWanted) -> list[sa.ColumnElement[bool]]:
 
 #: `site` of `site:fra`: what suppresses an alert, or "no".
 _SUPPRESSED = sa.case(
-    (alerts.c.suppressed_by == "", "no"),
+    (alerts.c.suppressed_by == "", NOT_SUPPRESSED),
     (alerts.c.suppressed_by.like("site:%"), "site"),
     (alerts.c.suppressed_by.like("alert:%"), "alert"),
     (alerts.c.suppressed_by.like("maintenance:%"), "maintenance"),

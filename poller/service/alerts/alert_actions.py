@@ -11,21 +11,18 @@ from poller.db.alerts import acknowledgements, alert_listing, maintenance_rows
 from poller.db.alerts.alert_listing import AlertsWanted
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
-from poller.domain.alerts import maintenance_check
+from poller.domain.alerts import alert_numbers, maintenance_check
 from poller.domain.alerts.alert import Acknowledgement, Alert, AlertState
+from poller.domain.alerts.alert_numbers import AlertNumbers
 from poller.domain.alerts.maintenance import Maintenance
 from poller.domain.alerts.rule import Severity
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.target_filter import ANY, TargetFilter
 from poller.presentation import formatting
+from poller.presentation.alerts import alert_sentences
 from poller.service import site_limit, target_selection
 from poller.service.alerts import shown_alerts
-from poller.service.alerts.shown_alerts import (
-    AlertNumbers,
-    ShownAlert,
-    ShownChange,
-    ShownTelling,
-)
+from poller.service.alerts.shown_alerts import ShownAlert, ShownChange, ShownTelling
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -79,7 +76,7 @@ def page(
 
 def numbers(services: Services, actor: Actor) -> AlertNumbers:
     """Return how many alerts are open. Raises StoreError."""
-    return shown_alerts.numbers(alert_listing.counts(services.engine, actor.site))
+    return alert_numbers.of_counts(alert_listing.counts(services.engine, actor.site))
 
 
 def show(services: Services, actor: Actor, alert_id: int) -> AlertDetails:
@@ -125,7 +122,7 @@ def unacknowledge(services: Services, actor: Actor, alert_id: int) -> ShownAlert
     """Take the acknowledgement of an open alert back. Raises InvalidInput, NotFound, StoreError."""
     now_ms = event_publisher.now_ms()
     found = _open(services, actor, alert_id)
-    given = shown_alerts.valid_acknowledgement(found, now_ms)
+    given = alert_sentences.valid_acknowledgement(found, now_ms)
     if given is None:
         hint = f"poller alerts ack {alert_id}"
         raise errors.InvalidInput(f"alert {alert_id} is not acknowledged", hint=hint)
@@ -250,4 +247,4 @@ def _shown(services: Services, alert: Alert) -> ShownAlert:
 
 
 def _name(alert: Alert) -> str:
-    return f"{alert.rule} {shown_alerts.about(alert)}"
+    return f"{alert.rule} {alert_sentences.about(alert)}"

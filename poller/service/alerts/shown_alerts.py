@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from poller.db.alerts.alert_listing import AlertCount, StoredChange, Telling
-from poller.domain.alerts.alert import Acknowledgement, Alert, AlertState
+from poller.db.alerts.alert_listing import StoredChange, Telling
+from poller.domain.alerts.alert import Alert
 from poller.presentation import formatting
+from poller.presentation.alerts import alert_sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,41 +64,17 @@ class ShownTelling:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class AlertNumbers:
-    """The open alerts in numbers."""
-
-    firing: int
-    pending: int
-    suppressed: int
-    by_severity: Mapping[str, int]  # of the firing ones that are not suppressed
-
-    @property
-    def sentence(self) -> str:
-        """`2 alerts firing (1 critical), 1 pending, 1,998 suppressed`; "" for none."""
-        parts = []
-        if self.firing:
-            critical = self.by_severity.get("critical", 0)
-            severe = f" ({formatting.exact(critical)} critical)" if critical else ""
-            parts.append(f"{formatting.counted(self.firing, 'alert')} firing{severe}")
-        if self.pending:
-            parts.append(f"{formatting.exact(self.pending)} pending")
-        if self.suppressed:
-            parts.append(f"{formatting.exact(self.suppressed)} suppressed")
-        return ", ".join(parts)
-
-
 def alert(of: Alert, now_ms: int, web_url: str = "") -> ShownAlert:
     """Return an alert as people and programs see it."""
     subject = of.subject
-    acknowledged = valid_acknowledgement(of, now_ms)
+    acknowledged = alert_sentences.valid_acknowledgement(of, now_ms)
     ended_ms = of.resolved_ms or now_ms
     return ShownAlert(
         id=of.id,
         rule=of.rule,
         severity=of.severity.value,
         state=of.state.value,
-        about=about(of),
+        about=alert_sentences.about(of),
         device=subject.device,
         target=subject.target,
         site=subject.site,
@@ -119,29 +96,6 @@ def alert(of: Alert, now_ms: int, web_url: str = "") -> ShownAlert:
     )
 
 
-def about(of: Alert) -> str:
-    """Return what an alert is about: `sw1/snmp ifName=eth0`, `site fra` or `platform sql`."""
-    subject = of.subject
-    names = "/".join(name for name in (subject.device, subject.target) if name)
-    if not names:
-        names = f"site {subject.site}" if subject.site else "platform"
-    return " ".join(part for part in (names, subject.series) if part)
-
-
-def sentence(of: Alert) -> str:
-    """Return `alert 12 (critical, firing since 2026-11-18T12:00:00Z): sw1 is unreachable`."""
-    at_ms = of.fired_ms or of.since_ms
-    state = f"{of.severity.value}, {of.state.value} since {formatting.instant(at_ms)}"
-    by = f", suppressed by {of.suppressed_by}" if of.suppressed_by else ""
-    return f"alert {of.id} ({state}{by}): {of.text or of.rule}"
-
-
-def valid_acknowledgement(of: Alert, now_ms: int) -> Acknowledgement | None:
-    """Return the acknowledgement of an alert, unless it ended."""
-    given = of.acknowledged
-    return given if given is not None and given.until_ms > now_ms else None
-
-
 def change(of: StoredChange) -> ShownChange:
     """Return a row of a history as people and programs see it."""
     return ShownChange(formatting.moment(of.at_ms), of.kind, of.text, of.actor)
@@ -158,21 +112,6 @@ def telling(of: Telling) -> ShownTelling:
         attempts=of.attempts,
         answer=of.answer,
     )
-
-
-def numbers(counts: list[AlertCount]) -> AlertNumbers:
-    """Return the open alerts in numbers."""
-    firing = pending = suppressed = 0
-    by_severity: dict[str, int] = {}
-    for each in counts:
-        if each.suppressed != "no":
-            suppressed += each.number
-        elif each.state == AlertState.FIRING:
-            firing += each.number
-            by_severity[each.severity] = by_severity.get(each.severity, 0) + each.number
-        else:
-            pending += each.number
-    return AlertNumbers(firing, pending, suppressed, by_severity)
 
 
 def _seconds(ms: int) -> int:

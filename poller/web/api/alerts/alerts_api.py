@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from poller.domain.alerts.alert import AlertState
 from poller.domain.alerts.rule import Severity
 from poller.domain.record import instant_text
+from poller.presentation.alerts import alert_sentences
 from poller.service.alerts import alert_actions, maintenance_actions
 from poller.service.alerts.alert_actions import AlertQuery
 from poller.service.alerts.shown_alerts import ShownAlert
@@ -108,7 +109,7 @@ class AlertNumbersBody(BaseModel):
     pending: int = Field(description="Not suppressed.")
     suppressed: int
     by_severity: dict[str, int] = Field(description="Of the firing ones.")
-    sentence: str
+    text: str = Field(description="The same in words; empty for none.")
 
 
 class AcknowledgeRequest(BaseModel):
@@ -168,7 +169,13 @@ def list_alerts(
 def count_alerts(call: Reading) -> AlertNumbersBody:
     """Count the open alerts."""
     found = alert_actions.numbers(call.services, call.actor)
-    return AlertNumbersBody.model_validate(found, from_attributes=True)
+    return AlertNumbersBody(
+        firing=found.firing,
+        pending=found.pending,
+        suppressed=found.suppressed,
+        by_severity=dict(found.by_severity),
+        text=alert_sentences.in_words(found),
+    )
 
 
 @router.get("/{alert_id}")
