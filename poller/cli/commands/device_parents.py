@@ -127,7 +127,9 @@ def _show_parent(services: Services, name: str, as_json: bool) -> None:
 def _list_stored(services: Services, as_json: bool) -> None:
     from poller.service.alerts import parent_actions
 
-    items = [each._asdict() for each in parent_actions.listing(services, command_actor.of_command())]
+    items = [
+        each._asdict() for each in parent_actions.listing(services, command_actor.of_command())
+    ]
     render.listing("poller.device.parents/1", items, _STORED, as_json)
     if not items and not as_json:
         render.note("no device has a parent: poller device parents --suggested")

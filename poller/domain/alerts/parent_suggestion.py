@@ -55,9 +55,7 @@ def suggest(
         if distance == 0:
             continue
         nearer = [
-            other
-            for other in links.neighbours(device)
-            if walk.distance.get(other) == distance - 1
+            other for other in links.neighbours(device) if walk.distance.get(other) == distance - 1
         ]
         nearer.sort(key=lambda other: (other != stored.get(device), names[other]))
         core = walk.core[device]

@@ -175,9 +175,7 @@ def _linked_devices(services: Services, actor: Actor) -> list[LinkedDevice]:
     found = []
     for device in neighbour_targets.known_devices(services.engine, actor.site):
         seen = of_device.get(device.id, SeenNeighbours())
-        found.append(
-            LinkedDevice(*device, seen.chassis, seen.system_name, tuple(seen.sightings))
-        )
+        found.append(LinkedDevice(*device, seen.chassis, seen.system_name, tuple(seen.sightings)))
     return found
 
 
