@@ -1,4 +1,4 @@
-"""Maintenances and silences in SQL. Those that are over stay for the record until they are pruned."""
+"""Maintenances and silences in SQL. Those that are over stay until they are pruned."""
 
 from __future__ import annotations
 

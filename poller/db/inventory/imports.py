@@ -89,7 +89,7 @@ class _Existing:
     devices: Mapping[str, Mapping[str, Any]]
     targets: Mapping[tuple[str, str], Mapping[str, Any]]
     credentials: Mapping[str, int]
-    parents: ImportedParents = ImportedParents()
+    parents: ImportedParents
 
 
 def apply_import(

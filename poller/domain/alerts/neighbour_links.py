@@ -111,7 +111,7 @@ def _unique(
 
 
 def _whole(name: str) -> str:
-    """Return a name without what CDP adds to it, as it is compared: `SW1.net(FOX1)` is `sw1.net`."""
+    """Return a name without what CDP adds to it: `SW1.net(FOX1)` is `sw1.net`."""
     return name.partition("(")[0].strip().rstrip(".").lower()
 
 

@@ -23,7 +23,7 @@ def above(parents: Mapping[Key, Key], device: Key) -> list[Key]:
 
 def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     """Return the devices from one back to itself: `a, b, a`. Empty if its chain has an end."""
-    chain = above(parents, device)
+    chain: list[Key] = above(parents, device)
     last = chain[-1] if chain else device
     if parents.get(last) == device:
         return (device, *chain, device)
