@@ -10,7 +10,7 @@ from poller.domain.alerts import (
     parent_chain,
     parent_suggestion,
 )
-from poller.domain.alerts.neighbour_links import LinkedDevice, Sighting
+from poller.domain.alerts.topology.neighbour_links import LinkedDevice, Sighting
 from poller.domain.metrics.reading import Reading
 
 
