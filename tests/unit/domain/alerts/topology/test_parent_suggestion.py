@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain.alerts import (
+from poller.domain.alerts.topology import (
     neighbour_links,
     neighbour_readings,
     parent_chain,
