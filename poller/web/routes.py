@@ -41,6 +41,7 @@ from poller.web.backend_queries import BackendQueries
 from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
 from poller.web.page_routes import (
+    alert_routes,
     bulk_routes,
     collectors_routes,
     device_routes,
@@ -180,6 +181,7 @@ def create_app(
         provider_routes.add(app, login_pages)
         devices_routes.add(app, page)
         bulk_routes.add(app, page)
+        alert_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
         exporter = Exporter(services, finder)
