@@ -26,8 +26,8 @@ def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     chain: list[Key] = above(parents, device)
     last = chain[-1] if chain else device
     if parents.get(last) == device:
-        return (device, *chain, device)
-    return ()
+        return [device, *chain, device]
+    return []
 
 
 def first_round_trip(parents: Mapping[Key, Key], changed: Iterable[Key]) -> Sequence[Key]:
@@ -36,7 +36,7 @@ def first_round_trip(parents: Mapping[Key, Key], changed: Iterable[Key]) -> Sequ
         found = round_trip(parents, device)
         if found:
             return found
-    return ()
+    return []
 
 
 def text(names: Iterable[str]) -> str:
