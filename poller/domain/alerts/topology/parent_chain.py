@@ -27,7 +27,7 @@ def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     last = chain[-1] if chain else device
     if parents.get(last) == device:
         return [device, *chain, device]
-    return []
+    return ()
 
 
 def first_round_trip(parents: Mapping[Key, Key], changed: Iterable[Key]) -> Sequence[Key]:
@@ -36,7 +36,7 @@ def first_round_trip(parents: Mapping[Key, Key], changed: Iterable[Key]) -> Sequ
         found = round_trip(parents, device)
         if found:
             return found
-    return []
+    return ()
 
 
 def text(names: Iterable[str]) -> str:
