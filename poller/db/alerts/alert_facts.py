@@ -64,10 +64,10 @@ def parents(engine: Engine, device_ids: Collection[int]) -> dict[int, int]:
     return found
 
 
-def overdue_jobs(engine: Engine) -> list[str]:
-    """Return the names of the jobs that were told as overdue. Raises StoreError."""
+def job_names(engine: Engine) -> dict[str, bool]:
+    """Return the names of all jobs, and whether each was told as overdue. Raises StoreError."""
     with sql.single_read(engine) as conn:
-        return list(conn.execute(_OVERDUE).scalars())
+        return {row.name: row.told == told_state.OVERDUE for row in conn.execute(_JOBS)}
 
 
 def _page(conn: Connection, device_ids: Collection[int]) -> dict[int, KnownDevice]:
@@ -139,6 +139,4 @@ _OF_SITE = (
 _PARENTS = sa.select(device_parents.c.device_id, device_parents.c.parent_id).where(
     in_list(device_parents.c.device_id, "device_ids")
 )
-_OVERDUE = sa.select(jobs.c.name).where(
-    jobs.c.told == told_state.OVERDUE, jobs.c.gone_ms.is_(None)
-)
+_JOBS = sa.select(jobs.c.name, jobs.c.told).where(jobs.c.gone_ms.is_(None))
