@@ -21,6 +21,7 @@ from poller.db.alerts.alert_tables import alert_changes, alert_keeper, alerts
 from poller.db.in_list import in_list
 from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.flow.alert_change import AlertChange
+from poller.domain.alerts.flow.keeping import Kept
 
 #: Columns that only people write, or that never change.
 _FIXED = ("identity", "acknowledged")
@@ -72,6 +73,12 @@ def writing(engine: Engine, term: int, now_ms: int) -> Iterator[AlertWriter]:
         yield AlertWriter(conn)
 
 
+def confirm(engine: Engine, term: int, now_ms: int) -> None:
+    """Record that the alerts are kept. Raises TermOver, StoreError."""
+    with writing(engine, term, now_ms):
+        pass
+
+
 class AlertWriter:
     """The writes of one pass, in its transaction."""
 
@@ -90,6 +97,12 @@ class AlertWriter:
         found = self._conn.execute(_IDS.where(in_list(alerts.c.open_key, keys)))
         ids = {row.identity: row.id for row in found}
         return {identity: replace(alert, id=ids[identity]) for identity, alert in new.items()}
+
+    def write(self, kept: Kept) -> None:
+        """Store the outcome of a pass."""
+        self.update(kept.written)
+        self.remove(kept.dropped)
+        self.record(kept.changes)
 
     def update(self, changed: Sequence[Alert]) -> None:
         """Store what became of alerts."""

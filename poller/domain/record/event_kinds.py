@@ -54,6 +54,8 @@ class Kind(enum.StrEnum):
     JOB_RECOVERED = "job_recovered"
     JOB_PAUSED = "job_paused"
     JOB_RESUMED = "job_resumed"
+    ALERT_FIRED = "alert_fired"
+    ALERT_RESOLVED = "alert_resolved"
 
     @property
     def is_bad(self) -> bool:
@@ -80,6 +82,7 @@ _BAD = frozenset(
         Kind.JOB_FAILED,
         Kind.JOB_HELD_BACK,
         Kind.JOB_WENT_OVERDUE,
+        Kind.ALERT_FIRED,
     )
 )
 

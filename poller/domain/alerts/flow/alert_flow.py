@@ -13,6 +13,7 @@ from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.flow import flap_damping
 from poller.domain.alerts.flow.sign import Sign
 from poller.domain.alerts.rule import Rule
+from poller.domain.alerts.text_template import AlertFacts, render
 
 
 def begin(sign: Sign) -> Alert:
@@ -26,7 +27,7 @@ def begin(sign: Sign) -> Alert:
         seen_ms=sign.seen_ms,
         value=sign.value,
         labels=sign.labels,
-        text=sign.text,
+        text=_text(sign),
     )
 
 
@@ -39,7 +40,7 @@ def note(alert: Alert, sign: Sign, now_ms: int) -> Alert:
         seen_ms=max(alert.seen_ms, sign.seen_ms),
         value=sign.value,
         labels=sign.labels,
-        text=sign.text,
+        text=_text(sign),
         gone_ms=0,
     )
     if not alert.gone_ms:
@@ -95,3 +96,7 @@ def _fired(alert: Alert, now_ms: int, before_ms: Sequence[int]) -> Alert:
     return replace(
         alert, state=AlertState.FIRING, fired_ms=now_ms, flaps=flaps, damped_until_ms=damped_ms
     )
+
+
+def _text(sign: Sign) -> str:
+    return render(sign.rule, AlertFacts(sign.subject, sign.value, sign.labels))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from poller.domain.alerts.alert import Alert, AlertState
@@ -11,7 +11,7 @@ from poller.domain.alerts.flow.alert_change import AlertChange
 from poller.domain.alerts.flow.covering import Covering
 from poller.domain.alerts.flow.outage_scene import Scene, device_key, site_key
 from poller.domain.alerts.flow.sign import Signs
-from poller.domain.alerts.rule import Condition, Rule
+from poller.domain.alerts.rule import Condition, NoData, Rule
 
 Alerts = Mapping[str, Alert]  # by identity
 #: How soon an alert that waits for a poll is looked at again.
@@ -184,17 +184,19 @@ def past_of(over: Sequence[Alert], rules: Mapping[str, Rule], now_ms: int) -> Pa
     return remembered(Past(), Kept(over=list(over)), rules, now_ms)
 
 
-def covered(scene: Scene, sign_alerts: Alerts, rules: Mapping[str, Rule], now_ms: int) -> set[str]:
-    """Return the identities of alerts that an outage explains."""
+def not_worth_beginning(
+    new: Alerts, scene: Scene, rules: Mapping[str, Rule], now_ms: int
+) -> list[str]:
+    """Return the new alerts about missing data that an outage explains. They begin when it is over,
+    if data are still missing: a dark site of a thousand targets needs no thousand rows.
+    """
     cover = Covering(scene, now_ms)
-    return set(_explained(cover, sign_alerts, rules))
-
-
-def _explained(cover: Covering, alerts: Alerts, rules: Mapping[str, Rule]) -> Iterator[str]:
-    for identity, alert in alerts.items():
-        rule = rules.get(alert.rule)
-        if rule is not None and cover.root(alert, rule.condition):
-            yield identity
+    found = []
+    for identity, alert in new.items():
+        condition = rules[alert.rule].condition
+        if isinstance(condition, NoData) and cover.root(alert, condition):
+            found.append(identity)
+    return found
 
 
 def _cause_key(alert: Alert, condition: Condition) -> str:

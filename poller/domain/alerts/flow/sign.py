@@ -23,7 +23,6 @@ class Sign:
     seen_ms: int  # the last poll that showed it
     value: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    text: str = ""
 
     @property
     def identity(self) -> str:
