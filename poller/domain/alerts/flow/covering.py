@@ -30,6 +30,8 @@ SUSPECT_MS = 30_000
 SETTLE_MS = 30_000
 #: The longest wait for such a poll.
 RETURN_MS = 180_000
+#: The time in which the canaries of a dark site answer.
+CANARY_MS = 15_000
 PAUSED = "paused"
 _NOBODY = Reached()
 
@@ -98,7 +100,7 @@ class Covering:
         device = self._device(alert)
         if device is None:
             return set()
-        wanted = {device.id} if self._back_ms(device, condition) else set()
+        wanted = {device.id} if self._back_ms(alert, condition) else set()
         if isinstance(condition, DeviceUnreachable) and device.parent_id is not None:
             wanted.add(device.parent_id)
         return wanted
@@ -117,29 +119,41 @@ class Covering:
 
     def _wait_for_return(self, alert: Alert, condition: Condition) -> Cover | None:
         """Wait for a poll after the cause of an outage is back: only such a poll says whether the
-        device is well.
+        device, or the site, is well.
         """
-        device = self._device(alert)
-        if device is None:
-            return None
-        back_ms = self._back_ms(device, condition)
-        reached = self._scene.reached.get(device.id, _NOBODY)
+        back_ms = self._back_ms(alert, condition)
+        polled_ms = self._polled_ms(alert, condition)
         settled_ms = back_ms + SETTLE_MS
         until_ms = back_ms + RETURN_MS
-        if not back_ms or reached.polled_ms >= settled_ms or self._now_ms >= until_ms:
+        if not back_ms or polled_ms >= settled_ms or self._now_ms >= until_ms:
             return None
-        wants_poll = reached.polled_ms < back_ms or self._now_ms >= settled_ms
-        return Cover("", until_ms, (device.id,) if wants_poll else ())
+        wants_poll = polled_ms < back_ms or self._now_ms >= settled_ms
+        device = self._device(alert)
+        return Cover("", until_ms, (device.id,) if device and wants_poll else ())
 
-    def _back_ms(self, device: KnownDevice, condition: Condition) -> int:
-        """When the last cause above a device, or the device itself for its targets, came back;
-        0 for long ago.
+    def _polled_ms(self, alert: Alert, condition: Condition) -> int:
+        """When the subject was last polled; a site when its canaries were, and had time to answer.
+        """
+        if isinstance(condition, SiteDark):
+            had_time = self._now_ms >= alert.seen_ms + CANARY_MS
+            return alert.seen_ms if had_time else 0
+        return self._scene.reached.get(alert.subject.device_id or 0, _NOBODY).polled_ms
+
+    def _back_ms(self, alert: Alert, condition: Condition) -> int:
+        """When the last cause above a subject came back, or a device itself for its targets; 0 for
+        long ago.
         """
         back = self._scene.back
-        last_ms = max((back.get(key, 0) for key in self._causes_of(device, condition)), default=0)
+        last_ms = max((back.get(key, 0) for key in self._causes_of(alert, condition)), default=0)
         return last_ms if self._now_ms - last_ms < RETURN_MS else 0
 
-    def _causes_of(self, device: KnownDevice, condition: Condition) -> Iterator[str]:
+    def _causes_of(self, alert: Alert, condition: Condition) -> Iterator[str]:
+        if isinstance(condition, SiteDark):
+            for parent_id in self._scene.site_parents.get(alert.subject.site, ()):
+                yield device_key(parent_id)
+        device = self._device(alert)
+        if device is None:
+            return
         if not isinstance(condition, DeviceUnreachable):
             yield device_key(device.id)
         yield site_key(device.site)
