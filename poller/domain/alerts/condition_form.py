@@ -89,19 +89,19 @@ def _target_failing(fields: FormFields) -> Condition:
 
 
 def _no_data(fields: FormFields) -> Condition:
-    intervals = fields.number("intervals", NoData.intervals, 2, 1000)
+    intervals = fields.number("intervals", NoData().intervals, 2, 1000)
     assert intervals is not None
     return NoData(intervals)
 
 
 def _interface_down(fields: FormFields) -> Condition:
-    days = fields.number("days", InterfaceDown.days, 0.01, 90)
+    days = fields.number("days", InterfaceDown().days, 0.01, 90)
     assert days is not None
     return InterfaceDown(days, fields.labels("labels"))
 
 
 def _certificate_expiry(fields: FormFields) -> Condition:
-    days = fields.number("days", CertificateExpiry.days, 0, 3650)
+    days = fields.number("days", CertificateExpiry().days, 0, 3650)
     assert days is not None
     return CertificateExpiry(days)
 
