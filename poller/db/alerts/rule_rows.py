@@ -118,7 +118,7 @@ def enable(engine: Engine, names: Collection[str], enabled: bool, actor: Actor) 
             _refuse_of_file(each)
         changed = [each.name for each in found if each.enabled != enabled]
         for name in changed:
-            rows.set_fields(conn, name, raised, enabled=enabled)
+            rows.set_fields(conn, name, {"enabled": enabled}, raised)
         verb = "enable" if enabled else "disable"
         entries = [AuditEntry(f"rule.{verb}", name) for name in changed]
         audit_rows.append(conn, actor, entries, database_clock.read_ms(conn))

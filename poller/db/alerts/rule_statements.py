@@ -101,13 +101,13 @@ def insert(conn: Connection, rule: Rule, raised: int) -> None:
 def update(conn: Connection, name: str, rule: Rule, raised: int) -> None:
     body = body_of(rule)
     given = {"name": rule.name, "owner": rule.owner, "enabled": rule.enabled, "body": body}
-    set_fields(conn, name, raised, **given)
+    set_fields(conn, name, given, raised)
 
 
-def set_fields(conn: Connection, name: str, raised: int, **values: Any) -> None:
+def set_fields(conn: Connection, name: str, given: Mapping[str, Any], raised: int) -> None:
     now_ms = database_clock.read_ms(conn)
     statement = sa.update(alert_rules).where(alert_rules.c.name == name)
-    conn.execute(statement.values(**values, version=raised, updated_ms=now_ms))
+    conn.execute(statement.values(**given, version=raised, updated_ms=now_ms))
 
 
 def drop(conn: Connection, name: str, raised: int) -> None:
