@@ -76,6 +76,8 @@ _BRANCHES = (
     ("Inventory", "migrate", "moving_over:app", "Move over from snmp_exporter."),
     ("Inspection", "status", "command", "Is polling on time, and what failed?"),
     ("Inspection", "why", "command", "Why a target is polled, late, failing or left alone."),
+    ("Inspection", "alerts", "app", "What is wrong now: list, acknowledge, silence."),
+    ("Inspection", "maintenance", "app", "Until when nobody is told of what matches."),
     ("Inspection", "workers", "command", "List workers, their load, and those that were lost."),
     ("Inspection", "readings", "command", "The latest values of a device."),
     ("Inspection", "report", "app", "Figures of a month: the traffic of interfaces."),

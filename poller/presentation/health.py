@@ -111,6 +111,7 @@ def _reasons(overview: Overview, stores: Stores) -> list[Reason]:
         found += health_reasons.punctuality(overview)
     elif not (stores.sql_targets or stores.sql_error):
         found.append(Reason(Tone.UNKNOWN, "There is no target to poll."))
+    found += health_reasons.firing_alerts(stores)
     found += health_reasons.dark_sites(overview)
     if not is_stopped:
         found += health_reasons.shortages(overview)

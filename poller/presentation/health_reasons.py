@@ -10,12 +10,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from poller.domain.alerts.alert_numbers import AlertNumbers
+from poller.domain.alerts.rule import Severity
 from poller.domain.jobs.job_health import JobState
 from poller.domain.record.overview import Overview, State
 from poller.domain.scheduling import silence
 from poller.domain.why import phrases
 from poller.domain.why.phrases import without_dot
 from poller.presentation import formatting, running_workers
+from poller.presentation.alerts import alert_sentences
 from poller.presentation.cluster import sink_sentences
 from poller.presentation.job_states import ListedJob
 
@@ -55,6 +58,7 @@ class Stores:
     sql_error: str = ""  # SQL does not answer, or has not the tables of this program
     sql_targets: int | None = None  # enabled targets in SQL; counted only for an empty board
     jobs: Sequence[ListedJob] = ()  # none while SQL cannot be read
+    alerts: AlertNumbers | None = None  # None while SQL cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +287,21 @@ def unwritten_results(overview: Overview) -> Reasons:
 def kept_rows(overview: Overview) -> Reasons:
     if overview.prune_refused:
         yield Reason(Tone.LATE, f"Old rows are kept: {overview.prune_refused}.")
+
+
+def firing_alerts(stores: Stores) -> Reasons:
+    """The alerts that fire. One of the lowest severity is no reason to worry."""
+    if stores.alerts is None:
+        return
+    severities = stores.alerts.by_severity
+    tone = Tone.OK
+    if severities.get(Severity.WARNING):
+        tone = Tone.LATE
+    if severities.get(Severity.CRITICAL):
+        tone = Tone.FAILING
+    text = alert_sentences.firing(stores.alerts)
+    if text:
+        yield Reason(tone, text)
 
 
 def troubled_jobs(overview: Overview, stores: Stores) -> Reasons:

@@ -10,7 +10,9 @@ from dataclasses import replace
 from poller import errors
 from poller.bootstrap import Services
 from poller.db import revision
+from poller.db.alerts import alert_listing
 from poller.db.inventory import inventory_feed
+from poller.domain.alerts import alert_numbers
 from poller.domain.record.overview import Overview
 from poller.presentation import formatting, job_states, running_workers
 from poller.presentation.health_reasons import Stores
@@ -86,8 +88,9 @@ class _SqlLook:
             revision.check(engine)
             targets = inventory_feed.count_enabled(engine) if is_empty else None
             jobs = self._jobs.get(workers).jobs
+            numbers = alert_numbers.of_counts(alert_listing.counts(engine))
         except errors.SchemaMismatch as error:
             return Stores(sql_error=f"{error}; {error.hint}")
         except errors.PollerError as error:
             return Stores(sql_error=str(error))
-        return Stores(sql_targets=targets, jobs=jobs)
+        return Stores(sql_targets=targets, jobs=jobs, alerts=numbers)

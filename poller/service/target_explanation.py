@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from poller import errors
+from poller.db.alerts import alert_listing
 from poller.db.bounded_reads import BoundedReads
 from poller.db.inventory import explained_rows
 from poller.db.inventory.explained_rows import NO_NEIGHBOURS, Neighbours
 from poller.db.record import run_pages
 from poller.domain.access.actor import Actor
+from poller.domain.alerts.alert import Alert
 from poller.domain.failures.error_codes import Reach
 from poller.domain.failures.quarantine import Record
 from poller.domain.record.overview import State
@@ -54,6 +56,7 @@ class _Stored:
     rows: Sequence[InventoryRow] = ()
     neighbours: Neighbours = NO_NEIGHBOURS
     runs: Mapping[int, Sequence[Run]] = field(default_factory=dict)
+    alerts: Sequence[Alert] = ()  # of the device and its targets
     error: str = ""
 
 
@@ -113,7 +116,8 @@ def _read_sql(
         neighbours = explained_rows.neighbours(services.engine, first.site, first.device_id)
         ids = [row.target_id for row in rows]
         runs = run_pages.newest_of_each(services.engine, ids, RUNS) if with_runs else {}
-        return _Stored(rows, neighbours, runs)
+        alerts = alert_listing.open_of_device(services.engine, first.device_id)
+        return _Stored(rows, neighbours, runs, alerts)
 
     try:
         return _reads.read(read, SQL_PATIENCE_S, use_late=lambda _: None)
@@ -140,7 +144,14 @@ def _facts(services: Services, stored: _Stored) -> list[TargetFacts]:
     except errors.StoreError as error:
         stores = StoreFaults(redis=str(error))
         return [
-            TargetFacts(0, row.target_id, stores=stores, inventory=row, rules=rules)
+            TargetFacts(
+                now_ms=0,
+                target_id=row.target_id,
+                stores=stores,
+                inventory=row,
+                alerts=_alerts_of(row, stored),
+                rules=rules,
+            )
             for row in stored.rows
         ]
 
@@ -168,7 +179,14 @@ def _of_target(
         queue=seen.queues.get(queue, QueueFacts()),
         cluster=_cluster(seen, row.collector),
         runs=stored.runs.get(row.target_id, ()),
+        alerts=_alerts_of(row, stored),
     )
+
+
+def _alerts_of(row: InventoryRow, stored: _Stored) -> list[Alert]:
+    """The alerts of a target, and those of its device as a whole."""
+    wanted = (None, row.target_id)
+    return [each for each in stored.alerts if each.subject.target_id in wanted]
 
 
 def _without_sql(

@@ -235,7 +235,8 @@ def _add_metrics(
         jobs = await job_readings.get() if overview else None
         level = snapshot.health.level
         # In a thread: a thousand jobs are 30,000 lines, for which the live pages must not wait.
-        text = await run_in_threadpool(metrics.render, overview, level, jobs)
+        alerts = snapshot.stores.alerts if overview else None
+        text = await run_in_threadpool(metrics.render, overview, level, jobs, alerts)
         of_processes = await run_in_threadpool(process_metrics)
         return Response(text + of_processes, media_type=metrics.CONTENT_TYPE)
 
@@ -248,8 +249,8 @@ def _add_overview_api(app: FastAPI, snapshots: Snapshots) -> None:
         if snapshot.overview is None or snapshot.error:
             body = {"error": {"message": snapshot.error}}
             return JSONResponse(body, status_code=503)
-        jobs = snapshot.stores.jobs
-        document = overview_json.document(snapshot.overview, snapshot.health, jobs)
+        jobs, alerts = snapshot.stores.jobs, snapshot.stores.alerts
+        document = overview_json.document(snapshot.overview, snapshot.health, jobs, alerts)
         return JSONResponse(document)
 
 

@@ -20,6 +20,7 @@ from poller.cli.output.columns import one_line
 from poller.domain.jobs.job_health import JobState
 from poller.domain.record.overview import TRAP_RESULTS, LastError, Load, Overview, State, Worker
 from poller.presentation import formatting, health, job_json, running_workers, worker_load
+from poller.presentation.alerts import alert_json, alert_sentences
 from poller.presentation.health import Health
 from poller.presentation.job_states import TROUBLED, ListedJob
 from poller.presentation.store_check import StoreCheck
@@ -95,11 +96,12 @@ def command(
     elif as_json:
         jobs = job_json.attention(stores.jobs)
         clear = [asdict(each) for each in _clear_secrets(services, stores)]
-        more = {"jobs": jobs, "clear_secrets": clear}
+        alerts = alert_json.numbers(stores.alerts)
+        more = {"jobs": jobs, "clear_secrets": clear, "alerts": alerts}
         render.document("poller.status/1", {**_document(view, verdict), **more})
     else:
         is_first_run = health.is_first_run(view, stores)
-        details = [*_details(view, is_first_run), *_jobs(stores.jobs)]
+        details = [*_details(view, is_first_run), *_alerts(stores), *_jobs(stores.jobs)]
         details += [_clear_text(each) for each in _clear_secrets(services, stores)]
         if services.settings.web_url:
             details.append(f"page       {services.settings.web_url}")
@@ -267,6 +269,13 @@ def _processes(view: Overview) -> Iterator[str]:
     for load in view.loads:
         if load.waiting or load.shortage:
             yield f"queue      {load.queue}: {_load(load)}"
+
+
+def _alerts(stores: Stores) -> Iterator[str]:
+    """The open alerts in numbers, with the command that lists them."""
+    words = alert_sentences.in_words(stores.alerts) if stores.alerts else ""
+    if words:
+        yield f"alerts     {words}: poller alerts"
 
 
 def _jobs(jobs: Sequence[ListedJob]) -> Iterator[str]:

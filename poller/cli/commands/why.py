@@ -15,6 +15,7 @@ from poller.cli.inventory.inventory_database import database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, duration_column
 from poller.cli.output.render import Json
+from poller.presentation.alerts import alert_sentences
 from poller.presentation.targets import why_json, why_types
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ def _print_all(found: Sequence[Explanation], as_json: bool) -> None:
         return
     for each in found:
         render.echo(f"{each.facts.name}: {each.sentence}")
+    shown = {alert.id: alert for each in found for alert in each.facts.alerts}
+    for alert in shown.values():
+        render.echo(alert_sentences.sentence(alert, found[0].facts.now_ms))
     worst = found[0].facts.name
     render.note(f"all details of one target: poller why {worst}")
 
@@ -99,6 +103,8 @@ def _print_one(found: Explanation, as_json: bool) -> None:
     render.echo(f"{found.facts.name}: {found.sentence}")
     for sentence in found.also:
         render.echo(f"also: {sentence}")
+    for alert in body["alerts"]:
+        render.echo(alert["sentence"])
     if found.hint:
         render.echo(f"try: {found.hint}")
     _print_details(body)

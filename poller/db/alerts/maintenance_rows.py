@@ -11,6 +11,7 @@ from sqlalchemy.engine import Engine, Row
 
 from poller.db import engine as sql
 from poller.db.access import audit_rows
+from poller.db.alerts import acknowledgements
 from poller.db.alerts.alert_tables import maintenances
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
@@ -53,13 +54,26 @@ def by_id(engine: Engine, maintenance_id: int) -> Maintenance | None:
     return _of_row(row) if row else None
 
 
-def add(engine: Engine, checked: Maintenance, actor: Actor, entry: AuditEntry) -> int:
-    """Store a checked maintenance with its audit row. Return its id. Raises StoreError."""
+def add(
+    engine: Engine,
+    checked: Maintenance,
+    actor: Actor,
+    entry: AuditEntry,
+    alert_id: int | None = None,
+) -> int:
+    """Store a checked maintenance with its audit row. Return its id. Raises StoreError.
+
+    A silence is also a row in the history of its alert.
+    """
     values = {name: value for name, value in asdict(checked).items() if name != "id"}
     insert = sa.insert(maintenances).values(values).returning(maintenances.c.id)
+    at_ms = checked.created_ms
     with sql.writing(engine) as conn:
         stored_id = int(conn.execute(insert).scalar_one())
-        audit_rows.append(conn, actor, [entry], checked.created_ms)
+        if alert_id is not None:
+            kind = acknowledgements.SILENCED
+            acknowledgements.add_change(conn, alert_id, at_ms, kind, checked.reason, actor)
+        audit_rows.append(conn, actor, [entry], at_ms)
     return stored_id
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from poller.domain.alerts.alert import Alert
 from poller.domain.failures import circuit_breaker, quarantine
 from poller.domain.failures.circuit_breaker import BreakerState
 from poller.domain.failures.site_outage import Outage
@@ -177,6 +178,7 @@ class TargetFacts:
     queue: QueueFacts = QueueFacts()
     cluster: ClusterFacts = ClusterFacts()
     runs: Sequence[Run] = ()  # newest first
+    alerts: Sequence[Alert] = ()  # the open ones of the target and of its device, oldest first
     rules: Rules = field(default_factory=Rules)
 
     @property

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
+from poller.domain.alerts.alert import Alert
 from poller.domain.failures import error_codes
 from poller.domain.record.run import Run
 from poller.domain.why import due_time, run_parts, worker_fit
 from poller.domain.why.explanation import Explanation
 from poller.domain.why.target_facts import BoardRow, TargetFacts
 from poller.presentation import formatting
+from poller.presentation.alerts import alert_sentences
 from poller.presentation.targets.why_types import (
+    WhyAlert,
     WhyBoard,
     WhyBreaker,
     WhyCredential,
@@ -54,6 +57,7 @@ def item(found: Explanation) -> WhyItem:
         collector=row.collector if row else None,
         credential=_credential(facts),
         options=dict(row.options) if row else None,
+        alerts=[_alert(each, facts.now_ms) for each in facts.alerts],
         runs=[_run(run) for run in facts.runs],
         stores=WhyStores(redis=facts.stores.redis or facts.stores.write, sql=facts.stores.sql),
     )
@@ -193,6 +197,21 @@ def _credential(facts: TargetFacts) -> WhyCredential | None:
         return None
     of: Literal["target", "device"] = "target" if row.credential_of == "target" else "device"
     return WhyCredential(name=row.credential, of=of)
+
+
+def _alert(alert: Alert, now_ms: int) -> WhyAlert:
+    given = alert_sentences.valid_acknowledgement(alert, now_ms)
+    return WhyAlert(
+        id=alert.id,
+        rule=alert.rule,
+        severity=alert.severity.value,
+        state=alert.state.value,
+        since=_instant(alert.since_ms),
+        suppressed_by=alert.suppressed_by,
+        acknowledged_by=given.by if given else "",
+        text=alert.text,
+        sentence=alert_sentences.sentence(alert, now_ms),
+    )
 
 
 def _run(run: Run) -> WhyRun:

@@ -142,6 +142,20 @@ class WhyRun(BaseModel):
     parts: dict[str, float]
 
 
+class WhyAlert(BaseModel):
+    """An open alert of the target or its device."""
+
+    id: int
+    rule: str
+    severity: str
+    state: str
+    since: str | None
+    suppressed_by: str
+    acknowledged_by: str
+    text: str
+    sentence: str
+
+
 class WhyStores(BaseModel):
     """Errors of the stores; an empty text for a store that works."""
 
@@ -165,6 +179,7 @@ class WhyItem(WhySummary):
     collector: str | None
     credential: WhyCredential | None
     options: dict[str, Any] | None
+    alerts: list[WhyAlert] = Field(description="Open ones of the target and its device.")
     runs: list[WhyRun] = Field(description="The last five, newest first.")
     stores: WhyStores
 

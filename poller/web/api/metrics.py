@@ -15,10 +15,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 import poller
+from poller.domain.alerts.alert_numbers import AlertNumbers
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State
 from poller.presentation.health import Level
-from poller.web.api import job_metrics, poll_metrics, sink_metrics, worker_metrics
+from poller.web.api import alert_metrics, job_metrics, poll_metrics, sink_metrics, worker_metrics
 from poller.web.api.job_metrics import JobReading
 from poller.web.api.metric_families import counter, gauge
 
@@ -41,13 +42,16 @@ _TOTALS = {
 
 
 def render(
-    overview: Overview | None, level: Level, jobs: Sequence[JobReading] | None = None
+    overview: Overview | None,
+    level: Level,
+    jobs: Sequence[JobReading] | None = None,
+    alerts: AlertNumbers | None = None,
 ) -> bytes:
-    """Return the response to a scrape. The overview is None while the board cannot be read; the
-    jobs are None while they cannot be.
+    """Return the response to a scrape. The overview is None while the board cannot be read; jobs
+    and alerts are None while they cannot be.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(OverviewCollector(overview, level, jobs))
+    registry.register(OverviewCollector(overview, level, jobs, alerts))
     return generate_latest(registry)
 
 
@@ -55,11 +59,16 @@ class OverviewCollector(Collector):
     """Exposes one overview, its verdict and the jobs to the Prometheus client library."""
 
     def __init__(
-        self, overview: Overview | None, level: Level, jobs: Sequence[JobReading] | None
+        self,
+        overview: Overview | None,
+        level: Level,
+        jobs: Sequence[JobReading] | None,
+        alerts: AlertNumbers | None,
     ) -> None:
         self._overview = overview
         self._level = level
         self._jobs = jobs
+        self._alerts = alerts
 
     def collect(self) -> Iterable[Metric]:
         is_up = self._overview is not None
@@ -71,6 +80,8 @@ class OverviewCollector(Collector):
             yield from _metrics(self._overview)
             if self._jobs is not None:
                 yield from job_metrics.metrics(self._jobs)
+            if self._alerts is not None:
+                yield alert_metrics.open_alerts(self._alerts)
 
 
 def _metrics(overview: Overview) -> Iterator[Metric]:

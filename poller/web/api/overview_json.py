@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from poller.domain.alerts.alert_numbers import AlertNumbers
 from poller.domain.record.overview import LastError, Load, Overview, Point, Worker
 from poller.presentation import event_json, formatting, job_json, running_workers
+from poller.presentation.alerts import alert_json
 from poller.presentation.cluster import sinks_json
 from poller.presentation.health import Health
 from poller.presentation.job_states import ListedJob
@@ -16,8 +18,13 @@ from poller.presentation.job_states import ListedJob
 SCHEMA = "poller.overview/1"
 
 
-def document(overview: Overview, verdict: Health, jobs: Sequence[ListedJob] = ()) -> dict[str, Any]:
-    """Return the document of an overview, the verdict on it, and the jobs in short."""
+def document(
+    overview: Overview,
+    verdict: Health,
+    jobs: Sequence[ListedJob] = (),
+    alerts: AlertNumbers | None = None,
+) -> dict[str, Any]:
+    """Return the document of an overview, the verdict on it, and jobs and alerts in short."""
     states = {state.value: number for state, number in overview.states.items()}
     return {
         "schema": SCHEMA,
@@ -33,6 +40,7 @@ def document(overview: Overview, verdict: Health, jobs: Sequence[ListedJob] = ()
             "parked": overview.parked,
             "held": overview.held,
         },
+        "alerts": alert_json.numbers(alerts),
         "breakers": {"open": overview.breakers_open, "opened_by_hand": overview.opened_by_hand},
         "dead_letters": dict(overview.dead_letters),
         "polls_per_second": overview.polls_per_second,

@@ -20,5 +20,6 @@ async def show_overview(call: ReadingAll, request: Request) -> OverviewDocument:
     The numbers are at most a second old.
     """
     overview, snapshot = await shared_overview.snapshot(request)
-    fields = overview_json.document(overview, snapshot.health, snapshot.stores.jobs)
+    stores = snapshot.stores
+    fields = overview_json.document(overview, snapshot.health, stores.jobs, stores.alerts)
     return OverviewDocument(**fields)

@@ -41,6 +41,15 @@ class OverviewBoard(BaseModel):
     held: int
 
 
+class OverviewAlerts(BaseModel):
+    """The open alerts; those that something covers are counted apart."""
+
+    firing: int
+    pending: int
+    suppressed: int
+    by_severity: dict[str, int]
+
+
 class OverviewBreakers(BaseModel):
     open: int
     opened_by_hand: int
@@ -137,6 +146,7 @@ class OverviewDocument(BaseModel):
     health: OverviewHealth
     targets: OverviewTargets
     board: OverviewBoard
+    alerts: OverviewAlerts | None = Field(description="Null while SQL cannot be read.")
     breakers: OverviewBreakers
     dead_letters: dict[str, int] = Field(description="By reason.")
     polls_per_second: float
