@@ -108,9 +108,14 @@ def test_a_leader_that_was_replaced_writes_nothing(engine: Engine) -> None:
 def test_a_pass_that_fails_writes_nothing(engine: Engine) -> None:
     """The new alert of a pass is not stored if the pass fails later."""
     term = alert_rows.take_term(engine, "beat", NOW_MS).number
-    with pytest.raises(ZeroDivisionError), alert_rows.writing(engine, term, NOW_MS) as rows:
-        rows.insert({IDENTITY: PENDING})
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with alert_rows.writing(engine, term, NOW_MS) as rows:
+            rows.insert({IDENTITY: PENDING})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert count(engine, alerts) == 0
 
 

@@ -49,7 +49,7 @@ RULES = (
     Rule("device-unreachable", DeviceUnreachable(), Severity.CRITICAL),
     Rule("site-dark", SiteDark(), Severity.CRITICAL),
     Rule("target-failing", TargetFailing()),
-    Rule("no-data", NoData(10)),
+    Rule("no-data", NoData(10.0)),
     Rule("load", Threshold("load", above=5.0), text="{device} {series}: {value} {label:ifAlias}"),
 )
 

@@ -139,9 +139,7 @@ class LevelReader:
             marks=marks,
         )
 
-    def _add_down(
-        self, found: _Found, rules: RuleSet, levels: _Levels, news: News | None
-    ) -> None:
+    def _add_down(self, found: _Found, rules: RuleSet, levels: _Levels, news: News | None) -> None:
         ids = set(levels.down)
         if news is not None:
             ids &= set(news.device_ids)

@@ -96,9 +96,7 @@ class PlatformWatch:
         is_told = self.had_pause and now_ms < self._led_since_ms + TOLD_FOR_MS
         away_ms = self._led_since_ms - self._led_before_ms if is_told else 0
         detail = f"no scheduler led for {away_ms // 1000} s; one leads again" if is_told else ""
-        trouble = Trouble(
-            PlatformProblem.NO_LEADER, since_ms=self._led_before_ms, detail=detail
-        )
+        trouble = Trouble(PlatformProblem.NO_LEADER, since_ms=self._led_before_ms, detail=detail)
         yield trouble, is_told
 
     def _jobs(self) -> Iterator[tuple[Trouble, bool]]:

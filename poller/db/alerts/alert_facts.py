@@ -128,9 +128,7 @@ _TARGETS = sa.select(
     targets.c.created_at,
     targets.c.options,
 ).where(in_list(targets.c.device_id, "device_ids"))
-_DEVICE_OF = sa.select(targets.c.id, targets.c.device_id).where(
-    in_list(targets.c.id, "target_ids")
-)
+_DEVICE_OF = sa.select(targets.c.id, targets.c.device_id).where(in_list(targets.c.id, "target_ids"))
 _OF_SITE = (
     sa.select(devices.c.id)
     .join(sites, sites.c.id == devices.c.site_id)

@@ -70,7 +70,9 @@ def ends_ms(alert: Alert, rule: Rule) -> int:
     return max(alert.gone_ms + rule.keep_ms, alert.damped_until_ms)
 
 
-def advance(alert: Alert, rule: Rule, now_ms: int, *, holds: bool, before_ms: Sequence[int]) -> Alert:
+def advance(
+    alert: Alert, rule: Rule, now_ms: int, *, holds: bool, before_ms: Sequence[int]
+) -> Alert:
     """Return the alert as the time that went by makes it: it may fire or end.
 
     `holds` is whether the condition is known to hold, `before_ms` the earlier firings of the same

@@ -77,7 +77,12 @@ class Covering:
         return Cover(by or alert.suppressed_by, held.held_until_ms, held.ask)
 
     def root(self, alert: Alert, condition: Condition) -> str:
-        """Return the outage that an alert is a part of; "" for none."""
+        """Return the outage that an alert is a part of; "" for none. No alert explains itself."""
+        found = self._root(alert, condition)
+        own = site_key(alert.subject.site) if isinstance(condition, SiteDark) else ""
+        return "" if found in (own, f"alert:{alert.id}") else found
+
+    def _root(self, alert: Alert, condition: Condition) -> str:
         subject = alert.subject
         if isinstance(condition, SiteDark):
             return self._roots.above_site(subject.site)
@@ -132,8 +137,7 @@ class Covering:
         return Cover("", until_ms, (device.id,) if device and wants_poll else ())
 
     def _polled_ms(self, alert: Alert, condition: Condition) -> int:
-        """When the subject was last polled; a site when its canaries were, and had time to answer.
-        """
+        """When a subject was last polled: a site when canaries were asked and had time to answer."""
         if isinstance(condition, SiteDark):
             had_time = self._now_ms >= alert.seen_ms + CANARY_MS
             return alert.seen_ms if had_time else 0

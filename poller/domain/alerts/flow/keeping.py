@@ -32,7 +32,9 @@ class Past:
 
 @dataclass(slots=True)
 class Kept:
-    """The outcome of a pass. `written` are alerts whose rows change, `dropped` those that vanish."""
+    """The outcome of a pass: `written` are alerts whose rows change, `dropped` those that vanish,
+    `over` those that ended, `ask` devices to poll now.
+    """
 
     open: dict[str, Alert] = field(default_factory=dict)
     written: list[Alert] = field(default_factory=list)
@@ -53,12 +55,12 @@ def followed(known: Alerts, signs: Signs, now_ms: int) -> dict[str, Alert]:
     """Return the alerts with what the signs say of each."""
     found = {}
     for identity, alert in known.items():
-        sign = signs.holding.get(identity)
-        if sign is not None:
-            alert = alert_flow.note(alert, sign, now_ms)
+        if identity in signs.holding:
+            found[identity] = alert_flow.note(alert, signs.holding[identity], now_ms)
         elif identity in signs.gone:
-            alert = alert_flow.wane(alert, signs.gone[identity])
-        found[identity] = alert
+            found[identity] = alert_flow.wane(alert, signs.gone[identity])
+        else:
+            found[identity] = alert
     return found
 
 
@@ -156,9 +158,7 @@ class Pass:
         return alert_flow.ends_ms(alert, rule) if alert.gone_ms else NEVER_MS
 
 
-def remembered(
-    past: Past, kept: Kept, rules: Mapping[str, Rule], now_ms: int
-) -> Past:
+def remembered(past: Past, kept: Kept, rules: Mapping[str, Rule], now_ms: int) -> Past:
     """Return the past with what a pass ended, without what is older than an hour."""
     since_ms = now_ms - flap_damping.WINDOW_MS
     fired = {

@@ -1,4 +1,4 @@
-"""A device as rules and alerts look at it: its facts, its targets, and through what it is reached."""
+"""A device as rules and alerts look at it: its facts, its targets, and its parent."""
 
 from __future__ import annotations
 
@@ -74,6 +74,13 @@ def chain(device_id: int, devices: Mapping[int, KnownDevice]) -> list[int]:
         found.append(device.parent_id)
         device = devices.get(device.parent_id)
     return found
+
+
+def is_its_own_parent(device_id: int, devices: Mapping[int, KnownDevice]) -> bool:
+    """Whether the parents of a device lead back to it, so that none of them explains anything."""
+    above = chain(device_id, devices)
+    last = devices.get(above[-1]) if above else None
+    return last is not None and last.parent_id == device_id
 
 
 def common_parents(

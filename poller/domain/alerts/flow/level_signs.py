@@ -39,14 +39,10 @@ def unreachable(rules: RuleSet, device: KnownDevice, since_ms: int) -> Iterator[
     for selected, _ in rules.of_kind(DeviceUnreachable):
         if selected.accepts(device):
             subject = Subject(device_id=device.id, device=device.name, site=device.site)
-            yield Sign(
-                rule=selected.rule, subject=subject, since_ms=since_ms, seen_ms=since_ms
-            )
+            yield Sign(rule=selected.rule, subject=subject, since_ms=since_ms, seen_ms=since_ms)
 
 
-def failing(
-    rules: RuleSet, device: KnownDevice, target_id: int, status: Status
-) -> Iterator[Sign]:
+def failing(rules: RuleSet, device: KnownDevice, target_id: int, status: Status) -> Iterator[Sign]:
     """Yield the signs of a target that fails for certain while its device responds."""
     if status.state is not State.FAILING:
         return

@@ -6,7 +6,7 @@ explained by a device through which most of it is reached. Explanations are foll
 
 from __future__ import annotations
 
-from poller.domain.alerts.flow.known_device import LONGEST_CHAIN
+from poller.domain.alerts.flow.known_device import LONGEST_CHAIN, is_its_own_parent
 from poller.domain.alerts.flow.outage_scene import Scene, device_key, is_told, site_key
 
 
@@ -59,7 +59,7 @@ class RootCauses:
             cause = self._of_site(site, depth + 1)
             if cause:
                 return cause
-        if device.parent_id is None:
+        if device.parent_id is None or is_its_own_parent(device_id, self._scene.devices):
             return ""
         return self._of_device(device.parent_id, depth + 1)
 
@@ -83,7 +83,6 @@ class RootCauses:
         return ""
 
     def _leads(self, device_id: int, site: str) -> bool:
-        """Whether a device explains its own site, and not the other way round: it was told first.
-        """
+        """Whether a device explains its own site, and not vice versa: it was told first."""
         is_common = device_id in self._scene.site_parents.get(site, ())
         return is_common and is_told(self._scene.causes.get(device_key(device_id)))

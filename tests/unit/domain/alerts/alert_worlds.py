@@ -1,4 +1,4 @@
-"""A small world for the decisions on alerts: devices with parents, and a clock that a test moves."""
+"""A small world for the decisions on alerts: devices, parents, and a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -66,18 +66,15 @@ class World:
 
     def outages(self) -> list[Sign]:
         """The signs of the devices that are down, and of dark sites."""
-        signs = [
-            self.sign(UNREACHABLE, Subject(device_id=each, device=f"r{each}"), since_ms)
+        down = [
+            self.sign(UNREACHABLE, self._subject(each), since_ms)
             for each, since_ms in self.down.items()
         ]
         dark = [self.sign(DARK, Subject(site=site), at) for site, at in self.dark.items()]
-        subjects = [
-            replace(each, subject=replace(each.subject, site=self.devices[each.subject.device_id].site))
-            if each.subject.device_id in self.devices
-            else each
-            for each in signs
-        ]
-        return [*subjects, *dark]
+        return [*down, *dark]
+
+    def _subject(self, number: int) -> Subject:
+        return Subject(device_id=number, device=f"r{number}", site=self.devices[number].site)
 
     def look(
         self,
