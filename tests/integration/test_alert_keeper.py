@@ -94,6 +94,8 @@ class World:
     def status(self, name: str, state: State, code: str = "", **more: int) -> None:
         ok_ms = self.now if state is State.OK else 1
         instants = {"since_ms": self.now, "finished_ms": self.now, "ok_ms": ok_ms, **more}
+        if state is State.OK:
+            self.redis.zrem(self.keys.unwell, self.target[name])
         made = Status(state, code=code, confirmed=state is State.FAILING, **instants)
         self.redis.hset(self.keys.status, str(self.target[name]), made.pack())
 

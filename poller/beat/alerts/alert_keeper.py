@@ -115,8 +115,9 @@ class AlertKeeper:
         return False
 
     def look_soon(self) -> None:
-        """Look at everything in the next check."""
+        """Look at everything in the next check, rules and maintenances among it."""
         self._full_look_mono = 0.0
+        self._settings_mono = 0.0
 
     def _begin_term(self, now_ms: int) -> AlertMemory:
         if self._memory is not None and self._leader_term == self._leader.terms:
@@ -160,6 +161,9 @@ class AlertKeeper:
         look = self._reader.look(memory.open, self._rules, None if is_full else news, now_ms)
         signs = self._with_platform(look.signs, memory, now_ms) if is_full else look.signs
         kept = self._keep(memory, replace(look, signs=signs), now_ms)
+        if (is_full or news.entries) and not kept.is_written:
+            # News are forgotten by the keeper of the present term only.
+            alert_rows.confirm(self._services.engine, memory.term.number, now_ms)
         memory.follow(kept, signs, self._rules, now_ms)
         self._dark = set(look.outages)
         memory.next_ms = min(memory.next_ms, self._next_maintenance_ms(memory, now_ms))
@@ -181,12 +185,9 @@ class AlertKeeper:
         begun, scene = self._surrounded(memory, look, now_ms)
         if not begun:
             kept = self._decide(memory, look, memory.open, scene, now_ms)
-            if not (kept.written or kept.dropped):
-                if look.signs.is_full:
-                    alert_rows.confirm(self._services.engine, memory.term.number, now_ms)
-                return kept
-            with alert_rows.writing(self._services.engine, memory.term.number, now_ms) as rows:
-                rows.write(kept)
+            if kept.is_written:
+                with alert_rows.writing(self._services.engine, memory.term.number, now_ms) as rows:
+                    rows.write(kept)
             return kept
         with alert_rows.writing(self._services.engine, memory.term.number, now_ms) as rows:
             stored = {**memory.open, **rows.insert(begun)}

@@ -44,6 +44,11 @@ class Kept:
     ask: set[int] = field(default_factory=set)
     next_ms: int = NEVER_MS
 
+    @property
+    def is_written(self) -> bool:
+        """Whether a row changes."""
+        return bool(self.written or self.dropped)
+
 
 def begun(known: Alerts, signs: Signs) -> dict[str, Alert]:
     """Return the pending alerts of signs that are new."""
