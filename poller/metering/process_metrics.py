@@ -31,6 +31,9 @@ series_ends = Counter(
 unknown_ends = Counter(
     "poller_unknown_ends", "Polls after which this worker did not know which series had ended."
 )
+unjudged_polls = Counter(
+    "poller_unjudged_polls", "Polls that a failure kept from being judged by alert rules."
+)
 credential_cache = Counter(
     "poller_credential_cache", "Credentials that batches needed, by result.", "result"
 )
