@@ -44,9 +44,7 @@ app.command("test")(rules_test.command)
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The rule's name.", autocompletion=completion.rules)
 ]
-Names = Annotated[
-    list[str], typer.Argument(metavar="NAME...", autocompletion=completion.rules)
-]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", autocompletion=completion.rules)]
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of rules in YAML.")]
 
 

@@ -20,7 +20,6 @@ from poller.presentation import formatting
 from poller.presentation.alerts import rule_items
 from poller.service import command_actor
 
-
 T = TypeVar("T")
 
 

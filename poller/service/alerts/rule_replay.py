@@ -217,4 +217,3 @@ def _age_note(days: float, what: str, question: Question) -> list[str]:
     if asked_days <= days:
         return []
     return [f"{what} are kept for {days:g} days, so the time before was not looked at"]
-
