@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -100,16 +101,16 @@ def check(files: Files, as_json: Json = False) -> None:
     """Check files of rules and save nothing. A name that no stored poll has is a warning."""
     from poller.service.alerts import rule_actions
 
-    services = _services()
-    found: dict[str, Any] = {}
-    for path in files:
-        found[path] = rule_actions.check_file(services, path)
+    services = bootstrap.services()
+    found = {path: rule_actions.check_file(services, path) for path in files}
     if as_json:
-        render.document(rule_items.CHECK_SCHEMA, {"files": found})
+        items = [{"file": path, **asdict(checked)} for path, checked in found.items()]
+        render.document(rule_items.CHECK_SCHEMA, {"files": items})
         return
-    for path, warnings in found.items():
-        render.echo(f"{path}: {formatting.counted(len(warnings), 'rule')} can be applied")
-        _warn(warnings)
+    for path, checked in found.items():
+        render.echo(f"{path}: {formatting.counted(checked.rules, 'rule')} can be applied")
+        _warn(checked.warnings)
+    render.warning(next((each.note for each in found.values() if each.note), ""))
 
 
 @app.command("apply")
@@ -117,7 +118,7 @@ def apply(files: Files, as_json: Json = False) -> None:
     """Make the rules of files the rules of the platform; rules that left their file are removed."""
     from poller.service.alerts import rule_actions
 
-    services = _services()
+    services = _services(create=True)
     actor = command_actor.of_command()
     applied = [rule_actions.apply(services, actor, path) for path in files]
     if as_json:
@@ -146,7 +147,7 @@ def add(
 
     fields = given_fields(where, for_, keep, severity, text)
     form = {"name": name, "when": condition_words(condition), **fields, "enabled": not disabled}
-    saved = rule_actions.add(_services(), command_actor.of_command(), form)
+    saved = rule_actions.add(_services(create=True), command_actor.of_command(), form)
     _saved(f"added rule {name}", saved, as_json)
 
 
@@ -216,9 +217,9 @@ def _switch(names: Sequence[str], *, enabled: bool, as_json: bool) -> None:
     render.warning(note)
 
 
-def _services() -> Services:
+def _services(*, create: bool = False) -> Services:
     services = bootstrap.services()
-    inventory_database.database(services)
+    inventory_database.database(services, create=create)
     return services
 
 

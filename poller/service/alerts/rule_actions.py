@@ -55,6 +55,15 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A file that can be applied, and what looks wrong in each of its rules."""
+
+    rules: int
+    warnings: Mapping[str, Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedFile:
     """A file of rules that the leader refused, and has not applied since."""
 
@@ -143,9 +152,14 @@ def check(services: Services, actor: Actor, given: Any) -> dict[str, list[str]]:
     return warnings_of(services, rule_form.parse_all(given))
 
 
-def check_file(services: Services, path: str | Path) -> dict[str, list[str]]:
-    """Check a file of rules and save nothing. Return the warnings of each rule."""
-    return warnings_of(services, rule_file.read(path).rules)
+def check_file(services: Services, path: str | Path) -> CheckedFile:
+    """Check a file of rules and save nothing. A database is not needed. Raises InvalidInput."""
+    rules = rule_file.read(path).rules
+    try:
+        return CheckedFile(len(rules), warnings_of(services, rules))
+    except (errors.StoreError, errors.SchemaMismatch) as error:
+        note = f"metrics, labels and filters were not compared with what exists: {error.message}"
+        return CheckedFile(len(rules), {}, note)
 
 
 def warnings_of(services: Services, rules: Sequence[Rule]) -> dict[str, list[str]]:
