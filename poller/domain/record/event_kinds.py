@@ -56,6 +56,8 @@ class Kind(enum.StrEnum):
     JOB_RESUMED = "job_resumed"
     ALERT_FIRED = "alert_fired"
     ALERT_RESOLVED = "alert_resolved"
+    RULE_FILE_APPLIED = "rule_file_applied"
+    RULE_FILE_REFUSED = "rule_file_refused"
 
     @property
     def is_bad(self) -> bool:
@@ -83,6 +85,7 @@ _BAD = frozenset(
         Kind.JOB_HELD_BACK,
         Kind.JOB_WENT_OVERDUE,
         Kind.ALERT_FIRED,
+        Kind.RULE_FILE_REFUSED,
     )
 )
 

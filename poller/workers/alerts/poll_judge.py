@@ -49,6 +49,11 @@ class PollJudge:
         self._stored = stored
         self._broken: KnownRules | None = None  # rules with which a failure was logged
 
+    @property
+    def rules_version(self) -> int:
+        """The version of the rules at hand; 0: none yet."""
+        return self._rules.version
+
     def judge_round(
         self, polls: Sequence[FinishedPoll], retried: Collection[int], rules_version: int
     ) -> list[MarkChange]:

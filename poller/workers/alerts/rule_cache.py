@@ -44,6 +44,11 @@ class RuleCache:
         self._read_mono = -READ_AGAIN_S
         self._is_reading = False
 
+    @property
+    def version(self) -> int:
+        """The version of the rules at hand; 0: none yet."""
+        return self._known.version
+
     def known(self, told: int, now_mono: float) -> KnownRules:
         """Return the rules at hand, and begin to read newer ones if the board tells of them.
 

@@ -94,7 +94,6 @@ class RuleChoice:
                 self.unusable.append(rule.name)
             else:
                 self._rules.append((metric_rule(rule.id, rule.condition), match))
-        self.ids = frozenset(rule.id for rule, _ in self._rules)
 
     def __len__(self) -> int:
         """Return the number of usable rules."""

@@ -38,7 +38,6 @@ local edited = redis.call('EXISTS', p .. 'edited') == 1
 if edited or step ~= 0 then steady = 0 end
 
 local ids, runs, leaving, refused, statuses, counts = {}, {}, {}, {}, {}, {}
-local moved = {} -- whether a target moved
 local well, unwell = {}, {} -- targets that recovered; scores and targets of `unwell`
 local marks, published = {}, {} -- of targets whose status was stored; of reports
 
@@ -62,7 +61,6 @@ local function move_steady()
   for i = 1, steady do
     if leaves(i) then
       local id, at = ids[i], FIRST + 3 * (i - 1)
-      moved[id] = true
       due[k + 1], due[k + 2] = ARGV[at + 1], id
       statuses[k + 1], statuses[k + 2] = id, ARGV[at + 2]
       k = k + 2
@@ -113,7 +111,6 @@ local function move_others()
       if not queue then
         refuse(id, 'gone')
       else
-        moved[id] = true
         put(id, queue, letter, instant)
         if ARGV[at + 2] ~= '' then store_status(id, ARGV[at + 2], before[j]) end
       end
@@ -235,7 +232,9 @@ local reports = tonumber(ARGV[at])
 for number = 1, reports do report(number, at + 2 + 8 * (number - 1), ARGV[at + 1]) end
 
 local function store_marks(id, text, is_news)
-  if not moved[id] then return end
+  for i = 1, #refused, 2 do
+    if refused[i] == id then return end
+  end
   if text == '' then
     redis.call('HDEL', p .. 'marks', id)
   else
