@@ -39,8 +39,7 @@ from poller.domain.record.overview import Worker
 from poller.domain.scheduling import capacity
 from poller.metering import process_metrics
 from poller.observability import logs
-from poller.state import redis_client
-from poller.state import wrong_types
+from poller.state import redis_client, wrong_types
 from poller.state.board.board_values import NotLeader
 from poller.state.cluster import beat_registry, worker_registry
 from poller.state.cluster.entry_records import EntryRecords
