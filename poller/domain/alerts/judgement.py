@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from poller.domain.alerts import mark as mark_format
 from poller.domain.alerts.judging.interface_state import InterfaceState
-from poller.domain.alerts.judging.rule_check import RuleCheck
 from poller.domain.alerts.judging.plan_maker import plan_of
+from poller.domain.alerts.judging.rule_check import RuleCheck
 from poller.domain.alerts.judging.rule_set import Look, MetricRule, RuleSet, metric_rule
 from poller.domain.alerts.judging.seen_poll import PollToJudge, SeenPoll
 from poller.domain.alerts.judging.series_names import names_of

@@ -21,6 +21,7 @@ from poller.domain.metrics.reading import unpack
 
 VALUE_BYTES: Final = 8
 
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """Columns of a shape in rising order, and for each the rules that look at it."""
