@@ -75,6 +75,17 @@ def require_site(author: Author, site: str) -> None:
         author.actor.require_site(site)
 
 
+def require_parent(services: Services, author: Author, parent: str | None) -> None:
+    """Raise NotAllowed for a parent that an author of one site does not see."""
+    actor = author.actor
+    if not parent or actor is None or actor.site is None:
+        return
+    try:
+        visible_device(services, actor, parent)
+    except errors.NotFound as error:
+        raise errors.NotAllowed(f"parent: {error.message}") from None
+
+
 def require_credential(services: Services, author: Author, name: str | None) -> None:
     """Raise NotAllowed for a credential that the author's one site does not use.
 

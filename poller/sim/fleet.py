@@ -13,6 +13,7 @@ from typing import Any
 
 from poller import errors
 from poller.sim import hardware, routerboards
+from poller.sim.neighbours import Neighbour
 
 COMMUNITY = "public"
 USERNAME = "poller"
@@ -71,6 +72,7 @@ class SimDevice:
     slow_seconds: float = SLOW_SECONDS
     idle_seconds: float = 0.0  # an idle session is closed after this long; 0: never
     software: str = ""  # version; empty for the default of its model
+    neighbours: tuple[Neighbour, ...] = ()  # what it tells by LLDP and CDP
 
     @property
     def community(self) -> str:
@@ -85,9 +87,12 @@ class SimDevice:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> SimDevice:
         """Rebuild a device from `dataclasses.asdict`, also after a conversion to JSON and back."""
-        return cls(
-            **{**fields, "protocol": Protocol(fields["protocol"]), "fault": Fault(fields["fault"])},
-        )
+        parsed = {
+            "protocol": Protocol(fields["protocol"]),
+            "fault": Fault(fields["fault"]),
+            "neighbours": tuple(map(Neighbour.from_dict, fields.get("neighbours", ()))),
+        }
+        return cls(**{**fields, **parsed})
 
 
 def devices(

@@ -259,5 +259,7 @@ def _print_changed(verb: str, done: Sequence[ShownAlert], schema: str, as_json: 
     for each in done:
         until = ""
         if each.acknowledged_until:
-            until = f" until {formatting.instant(round(each.acknowledged_until.timestamp() * 1000))}"
+            until = (
+                f" until {formatting.instant(round(each.acknowledged_until.timestamp() * 1000))}"
+            )
         render.echo(f"{verb} alert {each.id} ({each.rule}, {each.about}){until}")

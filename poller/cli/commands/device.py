@@ -17,7 +17,7 @@ from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
 from poller.cli.arguments.tag_options import TagOptions
 from poller.cli.arguments.target_arguments import device_argument
-from poller.cli.commands import device_files, device_stats
+from poller.cli.commands import device_files, device_parents, device_stats
 from poller.cli.inventory import inventory_database, site_notes, target_draft
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
@@ -45,6 +45,7 @@ _COLUMNS = (
     column("ADDRESS", "address", fit=Fit.WHOLE),
     column("SITE", "site"),
     column("TAGS", "tags"),
+    column("PARENT", "parent", spare=2),
     column("CREDENTIAL", "credential"),
     column("TARGETS", "targets", right=True),
     column("ENABLED", "enabled"),
@@ -75,6 +76,12 @@ def add(
     ] = None,
     require: target_draft.Requires = None,
     credential: target_draft.CredentialName = None,
+    parent: Annotated[
+        str | None,
+        typer.Option(
+            help="The device through which it is reached.", autocompletion=completion.devices
+        ),
+    ] = None,
     collector: Annotated[
         str | None,
         typer.Option(
@@ -97,6 +104,7 @@ def add(
         "credential": credential,
         "tags": tag,
         "requires": require,
+        "parent": parent,
     }
     services = bootstrap.services()
     inventory_database.database(services, create=True)
@@ -244,6 +252,10 @@ def edit(
         typer.Option(help='New credential; "" for none.', autocompletion=completion.credentials),
     ] = None,
     enabled: target_draft.Enabled = None,
+    parent: Annotated[
+        str | None,
+        typer.Option(help='New parent; "" for none.', autocompletion=completion.devices),
+    ] = None,
     bulk: BulkOptions,
     as_json: Json = False,
 ) -> None:
@@ -257,6 +269,7 @@ def edit(
         "tags": tags.replacement(),
         "requires": [] if no_requires else require,
         "enabled": enabled,
+        "parent": parent,
     }
     if name is None:
         _edit_many(where, changes, tags.change(), bulk, as_json)
@@ -370,3 +383,5 @@ def _removal(services: Services, names: list[str] | None, selection: FilterOptio
 app.command("import")(device_files.import_)
 app.command("export")(device_files.export)
 app.command("stats")(device_stats.stats)
+app.command("parent")(device_parents.parent)
+app.command("parents")(device_parents.parents)

@@ -16,7 +16,7 @@ import typer
 from poller import errors
 from poller.domain.inventory import duration
 from poller.presentation import formatting
-from poller.sim import clock, fleet, fleet_server
+from poller.sim import clock, fleet, fleet_server, linked_fleet
 from poller.sim.fleet import Fault, Protocol, SimDevice
 from poller.sim.fleet_server import Activity, Ports, TlsPorts
 
@@ -63,6 +63,12 @@ def command(
             help="TCP port of all RouterOS devices for api-ssl; 0 takes a free one.",
         ),
     ] = None,
+    neighbours: Annotated[
+        bool,
+        typer.Option(
+            "--neighbours", help="Devices tell their neighbours by LLDP: each site hangs on one."
+        ),
+    ] = False,
     freeze: Annotated[
         str | None,
         typer.Option(help="Stop the devices' clock at this time, as in 2026-11-16T12:00:00Z."),
@@ -73,6 +79,9 @@ def command(
     simulated = fleet.devices(devices, seed, faulty_share=faulty, slow_seconds=slow)
     if lab is not None:
         simulated.append(fleet.laboratory(lab, len(simulated), seed))
+
+    if neighbours:
+        simulated = linked_fleet.linked(simulated)
 
     def ready(ports: Ports) -> None:
         if write is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from poller.db.alerts import parent_rows
 from poller.db.in_list import in_list
 from poller.db.inventory import targets as target_rows
 from poller.db.tables import credentials, devices, sites, targets
@@ -47,7 +48,7 @@ def device_edit(
     subject: str,
 ) -> AuditEntry:
     """Return the entry of an edit of many devices. Call this before the edit."""
-    names = ("site", "credential", "tags", "requires", "enabled")
+    names = ("site", "credential", "tags", "requires", "enabled", "parent")
     after = {name: getattr(draft, name) for name in names if getattr(draft, name) is not None}
     fields = [*after]
     if tags is not None:
@@ -132,6 +133,7 @@ _DEVICES = (
         devices.c.tags,
         devices.c.requires,
         devices.c.enabled,
+        sa.func.coalesce(parent_rows.NAME, "").label("parent"),
     )
     .select_from(
         devices.outerjoin(sites, devices.c.site_id == sites.c.id).outerjoin(

@@ -170,6 +170,4 @@ _TELLINGS = sa.select(
     sa.func.coalesce(deliveries.c.state, "").label("state"),
     sa.func.coalesce(deliveries.c.attempts, 0).label("attempts"),
     sa.func.coalesce(deliveries.c.answer, "").label("answer"),
-).select_from(
-    alert_tellings.outerjoin(deliveries, alert_tellings.c.delivery_id == deliveries.c.id)
-)
+).select_from(alert_tellings.outerjoin(deliveries, alert_tellings.c.delivery_id == deliveries.c.id))

@@ -1,5 +1,4 @@
-"""Maintenances and silences in SQL. Those that are over stay for the record until they are pruned.
-"""
+"""Maintenances and silences in SQL. Those that are over stay until they are pruned."""
 
 from __future__ import annotations
 
@@ -77,9 +76,7 @@ def add(
     return stored_id
 
 
-def end(
-    engine: Engine, maintenance_id: int, now_ms: int, actor: Actor, entry: AuditEntry
-) -> bool:
+def end(engine: Engine, maintenance_id: int, now_ms: int, actor: Actor, entry: AuditEntry) -> bool:
     """End a maintenance now, with its audit row. Return False if it is over. Raises StoreError."""
     goes_on = sa.and_(maintenances.c.id == maintenance_id, maintenances.c.ends_ms > now_ms)
     update = sa.update(maintenances).where(goes_on).values(ends_ms=now_ms)

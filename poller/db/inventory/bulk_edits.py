@@ -17,6 +17,7 @@ from poller import errors
 from poller.db import engine as sql
 from poller.db.access import bulk_audit
 from poller.db.access.bulk_audit import TargetEdit
+from poller.db.alerts import parent_rows
 from poller.db.in_list import in_list
 from poller.db.inventory import devices as device_rows
 from poller.db.inventory import inventory_feed
@@ -48,6 +49,8 @@ def edit_devices(
         values = {**device_rows.columns(change, draft), "updated_at": change.now}
         of_ids = in_list(devices.c.id, ids)
         changed = change.conn.execute(sa.update(devices).where(of_ids).values(values)).rowcount
+        if draft.parent is not None:
+            parent_rows.set_one(change, ids, draft.parent)
         if tags is not None:
             _retag(change.conn, ids, tags)
         inventory_feed.stamp_targets(change, in_list(targets.c.device_id, ids))

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller import errors
 from poller.db import engine as sql
+from poller.db.alerts import parent_rows
 from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory import targets as target_rows
@@ -37,6 +38,7 @@ class Device:
     tags: tuple[str, ...]
     requires: Mapping[str, str]
     enabled: bool
+    parent: str  # the device through which it is reached; "" is none
     created_at: datetime
     updated_at: datetime
     targets: int
@@ -44,7 +46,7 @@ class Device:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields that people edit."""
-        names = ("name", "address", "site", "credential", "tags", "requires", "enabled")
+        names = ("name", "address", "site", "credential", "tags", "requires", "enabled", "parent")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -70,6 +72,8 @@ def add(
         row = {**DEFAULTS, **columns(change, draft), **stamps}
         insert = sa.insert(devices).values(row).returning(devices.c.id)
         device_id = int(change.conn.execute(insert).scalar_one())
+        if draft.parent:
+            parent_rows.set_one(change, [device_id], draft.parent)
         for target in first:
             target_rows.insert(change, device_id, draft.name, target)
         added = _one(change.conn, draft.name)
@@ -105,6 +109,8 @@ def edit(
             values["tags"] = tags.applied_to(old.tags)
         update = sa.update(devices).where(devices.c.id == old.id).values(values)
         change.conn.execute(update)
+        if draft.parent is not None:
+            parent_rows.set_one(change, [old.id], draft.parent)
         if port is not None:
             target_rows.set_port(change, draft.name, port)
         inventory_feed.stamp_targets(change, targets.c.device_id == old.id)
@@ -237,6 +243,7 @@ _DEVICES = sa.select(
     devices.c.tags,
     devices.c.requires,
     devices.c.enabled,
+    sa.func.coalesce(parent_rows.NAME, "").label("parent"),
     devices.c.created_at,
     devices.c.updated_at,
     sa.select(sa.func.count())

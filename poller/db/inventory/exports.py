@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
+from poller.db.alerts import parent_rows
 from poller.db.tables import credentials, devices, sites, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
@@ -47,6 +48,7 @@ def _device(row: Any) -> DeviceDraft:
         tags=tuple(row.tags),
         requires=row.requires,
         enabled=row.enabled,
+        parent=row.parent,
     )
 
 
@@ -76,6 +78,7 @@ _EVERYTHING = sa.select(
     devices.c.tags,
     devices.c.requires,
     devices.c.enabled,
+    sa.func.coalesce(parent_rows.NAME, "").label("parent"),
     targets.c.name.label("target"),
     targets.c.collector,
     targets.c.options,

@@ -15,6 +15,8 @@ from sqlalchemy.engine import Connection, Engine
 from poller import errors
 from poller.db import bulk
 from poller.db import engine as sql
+from poller.db.alerts import imported_parents
+from poller.db.alerts.imported_parents import ImportedParents
 from poller.db.in_list import in_list
 from poller.db.inventory import devices as device_rows
 from poller.db.inventory import inventory_feed
@@ -87,6 +89,7 @@ class _Existing:
     devices: Mapping[str, Mapping[str, Any]]
     targets: Mapping[tuple[str, str], Mapping[str, Any]]
     credentials: Mapping[str, int]
+    parents: ImportedParents
 
 
 def apply_import(
@@ -148,7 +151,8 @@ def _read_existing(conn: Connection, rows: Sequence[Row]) -> _Existing:
         device_name = name_by_id[row["device_id"]]
         target_rows_by_name[device_name, row["name"]] = dict(row)
     credential_ids = conn.execute(sa.select(credentials.c.name, credentials.c.id)).all()
-    return _Existing(device_rows_by_name, target_rows_by_name, dict(credential_ids))
+    parents = imported_parents.read(conn, (row.device for row in rows))
+    return _Existing(device_rows_by_name, target_rows_by_name, dict(credential_ids), parents)
 
 
 def _misfits(rows: Sequence[Row], existing: _Existing, update: bool) -> list[Misfit]:
@@ -181,6 +185,7 @@ def _problems(
         )
     if device.name not in known.devices and device.address is None:
         yield Problem("address", "a new device needs an address")
+    yield from known.parents.problems(device.name)
     yield from _credential_problems(device.credential, known)
 
 
@@ -216,7 +221,8 @@ def _store(change: Change, rows: Sequence[Row], known: _Existing) -> Imported:
     for row in rows:
         values = _device_values(change, row.device, known, site_ids)
         old = known.devices.get(row.device.name)
-        if old is not None and _is_unchanged(values, old):
+        has_new_parent = known.parents.changes(row.device.name)
+        if old is not None and _is_unchanged(values, old) and not has_new_parent:
             continue
         written.append(values)
         if old is not None:
@@ -224,6 +230,7 @@ def _store(change: Change, rows: Sequence[Row], known: _Existing) -> Imported:
 
     written.sort(key=itemgetter("name"))
     _write(change.conn, devices, written, _DEVICE_COLUMNS, _UPDATE_DEVICE)
+    known.parents.store(change)
     inventory_feed.stamp_targets(change, in_list(targets.c.device_id, changed_ids))
     counts = _store_targets(change, rows, known)
     _gather_statistics(change.conn, len(written))

@@ -57,6 +57,8 @@ class DeviceDraft:
     tags: tuple[str, ...] | None = None
     requires: Mapping[str, str] | None = None
     enabled: bool | None = None
+    #: The name of the device through which this one is reached; "" is none.
+    parent: str | None = None
     #: The port that was given with the address. It is stored as an option of one target.
     port: int | None = None
 
@@ -187,6 +189,10 @@ def _credential(raw: Any) -> str:
     return raw if raw == "" else naming.checked_name(raw, "credential")
 
 
+def _parent(raw: Any) -> str:
+    return raw if raw == "" else naming.checked_name(raw, "parent")
+
+
 def _target_name(raw: Any) -> str:
     return naming.checked_name(raw, "target name")
 
@@ -256,6 +262,7 @@ _DEVICE_FIELDS: dict[str, _Field] = {
     "tags": ("tags", _tags),
     "requires": ("requires", _requires),
     "enabled": ("enabled", _flag),
+    "parent": ("parent", _parent),
 }
 
 _TARGET_FIELDS: dict[str, _Field] = {

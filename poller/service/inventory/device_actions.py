@@ -111,6 +111,7 @@ def add(
     device = checked_device(fields)
     site_limit.require_site(author, device.site or "")
     site_limit.require_credential(services, author, device.credential)
+    site_limit.require_parent(services, author, device.parent)
     wanted = default_targets(services) if first is None else first
     placed = port_placement.of_new(services.registry, device.port, wanted)
     drafts, notes = _first_targets(services, author, placed.targets, device.credential)
@@ -185,6 +186,7 @@ def check_many(services: Services, author: Author, fields: Mapping[str, Any]) ->
 
 def _check_references(services: Services, author: Author, change: DeviceDraft) -> None:
     """Raise UnknownName or NotAllowed for the new site or the new credential of a device."""
+    site_limit.require_parent(services, author, change.parent)
     if change.site is not None:
         site_limit.require_site(author, change.site)
     if change.credential:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
+from poller.db.alerts import parent_rows
 from poller.db.inventory import credential_rows, imports
 from poller.db.inventory import targets as target_rows
 from poller.db.inventory.imports import Imported, Misfit, Row
@@ -108,6 +109,11 @@ def _outside_site(
         return []
     usable = credential_rows.used_at(services.engine, site)
     stored = imports.existing_devices(services.engine, [row.device.name for row in rows])
+    parents = {each.device: each.parent for each in parent_rows.listing(services.engine, site)}
+    named = sorted({row.device.parent for row in rows if row.device.parent})
+    sites_of = imports.existing_devices(services.engine, named)
+    here = {name for name, of in sites_of.items() if of == site}
+    here |= {row.device.name for row in rows if row.device.name not in sites_of}
     problems = []
     for raw, row in zip(raw_rows, rows, strict=True):
         now = stored.get(row.device.name, site)
@@ -115,6 +121,10 @@ def _outside_site(
         if {now, wanted} != {site}:
             message = f'you are limited to site "{site}"'
             problems.append(raw.problem(file, "site", message, f"give the site {site}"))
+        parent = row.device.parent
+        if parent and parent not in here and parents.get(row.device.name) != parent:
+            message = f'no device named "{parent}" in site "{site}"'
+            problems.append(raw.problem(file, "parent", message))
         used = {row.device.credential, *(target.credential for target in row.targets)}
         for name in sorted(name for name in used if name and name not in usable):
             message = f'credential "{name}" is not used at site "{site}"'

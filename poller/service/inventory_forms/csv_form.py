@@ -176,6 +176,7 @@ _CELLS: dict[str, Callable[[str], Any]] = {
     "site": str,
     "credential": str,
     "target_credential": str,
+    "parent": str,
     "tags": _words_cell,
     "requires": _words_cell,
     "target_requires": _words_cell,

@@ -12,7 +12,7 @@ from poller.domain.inventory import duration
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
 
-DEVICE_FIELDS = ("name", "address", "site", "credential", "tags", "requires", "enabled")
+DEVICE_FIELDS = ("name", "address", "site", "credential", "tags", "requires", "enabled", "parent")
 TARGET_FIELDS = (
     "name",
     "collector",
@@ -140,6 +140,7 @@ def device_fields(device: DeviceDraft) -> dict[str, Any]:
         "tags": list(device.tags or ()),
         "requires": _sorted(device.requires or {}),
         "enabled": device.enabled,
+        "parent": device.parent or "",
     }
 
 

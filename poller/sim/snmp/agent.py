@@ -7,7 +7,7 @@ import functools
 from poller.collectors.snmp.wire.usm_keys import Passwords
 from poller.sim import device_traffic, fleet, hardware
 from poller.sim.fleet import Fault, SimDevice
-from poller.sim.snmp import ber, mib, reply_plan, snmp_request
+from poller.sim.snmp import ber, mib, neighbour_rows, reply_plan, snmp_request
 from poller.sim.snmp.mib import Identity
 from poller.sim.snmp.reply_plan import Plan
 from poller.sim.snmp.usm_agent import Authority, SecuredRequest
@@ -31,8 +31,13 @@ class Agent:
         self._identity = Identity(device.name, device.site, hardware.first_mac(device.salt), lived)
         self._heads = _heads(self.community)
         self._authority: Authority | None = None  # made at the first message of version 3
-        self._tree = mib.mib(device.model, device.variant)
-        self._plans = _plans.setdefault((device.model, device.variant), {})
+        if device.neighbours:
+            more = neighbour_rows.rows(device)
+            self._tree = mib.extended(device.model, device.variant, more)
+            self._plans: _Plans = {}
+        else:
+            self._tree = mib.mib(device.model, device.variant)
+            self._plans = _plans.setdefault((device.model, device.variant), {})
 
     def answer(self, data: bytes, now: float) -> bytes | None:
         """Return the reply to a datagram, or None where an agent does not answer."""

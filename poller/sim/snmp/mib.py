@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -107,8 +107,13 @@ class Mib:
 @functools.cache
 def mib(model: str, variant: int) -> Mib:
     """Return the objects of a chassis, made once."""
+    return extended(model, variant, ())
+
+
+def extended(model: str, variant: int, more: Iterable[tuple[Oid, Cell]]) -> Mib:
+    """Return the objects of a chassis, and more of one device."""
     chassis = hardware.chassis(model, variant)
-    rows = sorted(_objects(chassis), key=lambda row: row[0])
+    rows = sorted((*_objects(chassis), *more), key=lambda row: row[0])
     narrow = [
         row for row in rows if row[0][:-2] != IF_X_ENTRY or row[0][-2] not in _COUNTER64_COLUMNS
     ]

@@ -1,4 +1,4 @@
-"""The metric of open alerts. While SQL cannot be read, it is not exposed: a gap, not old numbers."""
+"""The metric of open alerts. While SQL cannot be read there is none: a gap, not old numbers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import poller
 from poller.bootstrap import Services
 from poller.presentation import code_explanations
 from poller.web.api.access import audit_api, sessions_api, tokens_api, users_api
-from poller.web.api.alerts import alerts_api, maintenances_api, rules_api
+from poller.web.api.alerts import alerts_api, maintenances_api, parents_api, rules_api
 from poller.web.api.cluster import cluster_api, collectors_api, overview_api, sinks_api, sizes_api
 from poller.web.api.contract import api_hints, idempotency, problems
 from poller.web.api.contract.needs import Reading
@@ -73,6 +73,7 @@ ROUTERS = (
     reports_api.router,
     alerts_api.router,
     maintenances_api.router,
+    parents_api.router,
     overview_api.router,
     cluster_api.workers_router,
     cluster_api.domains_router,

@@ -23,6 +23,12 @@ _V1 = "/api/v1"
 _CALLS: Sequence[tuple[str, str]] = (
     (rf"device list --site {_NAME}", rf"GET {_V1}/devices?where=site:\g<name>"),
     ("device list", f"GET {_V1}/devices"),
+    ("device parents --suggested", f"GET {_V1}/parents/suggestions"),
+    (
+        rf"device parent {_NAME} --none",
+        rf'PATCH {_V1}/devices/\g<name> {{"parent": ""}}',
+    ),
+    ("device parent", f"PATCH {_V1}/devices/NAME"),
     (rf"device show {_NAME}", rf"GET {_V1}/devices/\g<name>"),
     ("(device|target) edit --help", f"{_V1}/openapi.json describes them"),
     (

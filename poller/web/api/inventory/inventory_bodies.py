@@ -99,6 +99,9 @@ class _DeviceFields(_Given):
     tags: Tags = Field(default_factory=list)
     requires: Requires = Field(default_factory=dict)
     enabled: bool = Field(default_factory=lambda: True)
+    parent: Name = Field(
+        default_factory=str, description="The device through which it is reached; empty: none."
+    )
 
 
 class NewDevice(_DeviceFields):
@@ -143,6 +146,7 @@ class DeviceItem(BaseModel):
     tags: list[str]
     requires: dict[str, str] = Field(description="Tags that its workers must have.")
     enabled: bool
+    parent: str = Field(description="The device through which it is reached; empty: none.")
     target_count: int
     created_at: datetime
     updated_at: datetime
