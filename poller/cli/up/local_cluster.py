@@ -90,6 +90,7 @@ class LocalCluster:
         settings = self.settings
         flower.check(settings)
         registry.check(settings.sinks, settings.sink)
+        receivers.check(settings.receiver)
         self._choose_ports()
 
         redis_url = settings.broker_url

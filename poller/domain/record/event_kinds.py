@@ -54,6 +54,7 @@ class Kind(enum.StrEnum):
     JOB_RECOVERED = "job_recovered"
     JOB_PAUSED = "job_paused"
     JOB_RESUMED = "job_resumed"
+    NOTIFICATION_FAILED = "notification_failed"
 
     @property
     def is_bad(self) -> bool:
@@ -80,6 +81,7 @@ _BAD = frozenset(
         Kind.JOB_FAILED,
         Kind.JOB_HELD_BACK,
         Kind.JOB_WENT_OVERDUE,
+        Kind.NOTIFICATION_FAILED,
     )
 )
 
