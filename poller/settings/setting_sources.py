@@ -131,7 +131,7 @@ def _relative_to(base: Path, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_files(config: Path, values: dict[str, Any]) -> dict[str, Any]:
-    """Resolve the files that tables of sinks and receivers name: they are beside the poller.toml."""
+    """Resolve the files that tables name: they are beside the poller.toml."""
     base = config.absolute().parent
     resolved = dict(values)
     for key in _TABLES_WITH_FILES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple
@@ -70,9 +70,7 @@ def admit(kind: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitt
             hint='set model_config = ConfigDict(extra="forbid")',
         )
     version = api_version.choose(getattr(kind, "api_version", None), served, "receiver")
-    return Admitted(
-        served[version].adapt(kind), api_version.notice(version, served, "receiver")
-    )
+    return Admitted(served[version].adapt(kind), api_version.notice(version, served, "receiver"))
 
 
 def make(
@@ -101,10 +99,8 @@ def check(tables: Tables) -> None:
 
 def close(made: MadeReceiver) -> None:
     """Close a receiver; what it raises is of no use any more."""
-    try:
+    with suppress(Exception, SystemExit):  # the door to a plugin's receiver
         made.receiver.close()
-    except (Exception, SystemExit):  # noqa: BLE001, S110  the door to a plugin's receiver
-        pass
 
 
 def kind_of(name: str, tables: Tables) -> str:

@@ -165,9 +165,7 @@ class NoticeMaker:
             number += folded.get(f"site:{alert.subject.site}", 0)
         return notice.told_alert(alert, number, self._web_url)
 
-    def _deliveries(
-        self, whole: Notice, receivers: Sequence[str]
-    ) -> Iterator[NoticeForReceiver]:
+    def _deliveries(self, whole: Notice, receivers: Sequence[str]) -> Iterator[NoticeForReceiver]:
         for name in receivers:
             if api.keeps_state(self._receivers[name].receiver):
                 for part in whole.pages(api.PART_ALERTS):

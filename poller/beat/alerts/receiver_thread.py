@@ -58,9 +58,7 @@ class ReceiverThread:
         self._failures = 0  # in a row
         self._resend_mono = 0.0
         self._woken = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name=f"receiver-{made.name}", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name=f"receiver-{made.name}", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -100,9 +98,7 @@ class ReceiverThread:
         while self._leader.leads and not self._stopping.is_set():
             now_ms = database_clock.now_ms(self._engine)
             lease_ms = now_ms + LEASE_MS
-            taken = delivery_rows.take(
-                self._engine, self._made.name, self._token, now_ms, lease_ms
-            )
+            taken = delivery_rows.take(self._engine, self._made.name, self._token, now_ms, lease_ms)
             if taken is None:
                 return
             attempt = self._attempt(taken)

@@ -107,7 +107,7 @@ def list_(as_json: Json = False) -> None:
 
 
 @app.command("test")
-def test_route(
+def send_test(
     name: Annotated[str, typer.Argument(metavar="ROUTE", help="A route of poller.toml.")],
     as_json: Json = False,
 ) -> None:
@@ -116,7 +116,7 @@ def test_route(
 
     services = bootstrap.services()
     inventory_database.database(services)
-    result = notify_actions.test_route(services, command_actor.of_command(), name)
+    result = notify_actions.send_test(services, command_actor.of_command(), name)
     render.warning(result.note)
     items = [each.model_dump() for each in result.receivers]
     if as_json:

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from poller import bootstrap, errors
+from poller.alerts.receivers import registry as receivers
 from poller.bootstrap import Services
 from poller.cli.actions import demo_fleet
 from poller.cli.commands import flower

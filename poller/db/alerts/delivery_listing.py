@@ -132,12 +132,14 @@ def retry(
 ) -> list[int]:
     """Let dead deliveries wait for another attempt, by id or all of a receiver; returns their ids.
 
-    Their time counts from now. Raises StoreError.
+    Their time counts from now. Raises NotFound if one of the ids is no dead delivery; nothing
+    changes then. Raises StoreError.
     """
     chosen = in_list(deliveries.c.id, ids) if ids else deliveries.c.receiver == receiver
     with sql.writing(engine) as conn:
         query = sa.select(deliveries.c.id).where(_DEAD, deliveries.c.kind != "test", chosen)
         found = sorted(row.id for row in conn.execute(query))
+        _refuse_others(set(ids) - set(found))
         values = {
             "state": DeliveryState.WAITING.value,
             "attempts": 0,
@@ -152,6 +154,14 @@ def retry(
             entry = AuditEntry("notification.retry", subject, count=len(found))
             audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
         return found
+
+
+def _refuse_others(ids: Collection[int]) -> None:
+    if ids:
+        named = ", ".join(map(str, sorted(ids)[:10]))
+        raise errors.NotFound(
+            f"no dead delivery has the id {named}", hint="poller notify deliveries --state dead"
+        )
 
 
 def prune(conn: Connection, before_ms: int, limit: int) -> int:

@@ -168,9 +168,7 @@ def end_attempt(
     engine: Engine, delivery: Delivery, token: str, step: NextStep, answer: str, now_ms: int
 ) -> bool:
     """Store how an attempt ended; False if the lease was lost meanwhile, which changes nothing."""
-    is_mine = sa.and_(
-        deliveries.c.id == delivery.id, _WAITING, deliveries.c.lease_token == token
-    )
+    is_mine = sa.and_(deliveries.c.id == delivery.id, _WAITING, deliveries.c.lease_token == token)
     is_over = step.state is not DeliveryState.WAITING
     values = {
         "state": step.state.value,

@@ -152,7 +152,11 @@ def facts(conn: Connection, found: Iterable[Alert]) -> dict[int, AlertFacts]:
 def _device_rows(conn: Connection, ids: Collection[Any]) -> dict[int | None, Any]:
     query = (
         sa.select(
-            devices.c.id, devices.c.name, devices.c.address, devices.c.tags, sites.c.name.label("site")
+            devices.c.id,
+            devices.c.name,
+            devices.c.address,
+            devices.c.tags,
+            sites.c.name.label("site"),
         )
         .outerjoin(sites, devices.c.site_id == sites.c.id)
         .where(in_list(devices.c.id, ids))

@@ -40,16 +40,14 @@ class _Answer:
     error: BaseException | None = None
 
 
-def test_route(services: Services, actor: Actor, name: str) -> RouteTest:
+def send_test(services: Services, actor: Actor, name: str) -> RouteTest:
     """Send a test to every receiver of a route from this machine, and store the deliveries.
 
     Raises NotFound, StoreError while the database is away: the ledger must have the test.
     """
     route = shown_notifications.route(services.settings, name)
     now_ms = database_clock.now_ms(services.engine)
-    notice = Notice(
-        key=secrets.token_hex(20), kind=NoticeKind.TEST, route=name, created_ms=now_ms
-    )
+    notice = Notice(key=secrets.token_hex(20), kind=NoticeKind.TEST, route=name, created_ms=now_ms)
     tested = [_test(services, each, notice) for each in route.all_receivers]
     failed = [each.receiver for each in tested if not each.ok]
     entry = AuditEntry("notification.test", name, after={"ok": not failed, "failed": failed})

@@ -14,7 +14,7 @@ from poller.domain.alerts.rule import Severity
 from poller.domain.alerts.telling import minute_limit, notice
 from poller.domain.alerts.telling.notice import NoticeKind
 from poller.domain.alerts.telling.route import Route
-from poller.domain.alerts.telling.told import NOTHING, Told, TellingKind
+from poller.domain.alerts.telling.told import NOTHING, TellingKind, Told
 
 _URGENCY = {severity: number for number, severity in enumerate(Severity)}
 _NOTICE_KINDS = {
@@ -138,9 +138,7 @@ def _forget_end(made: NoticePlan, candidate: Candidate, route: str) -> None:
         made.untold_ends.append((candidate.alert.id, route))
 
 
-def _wanted(
-    made: NoticePlan, candidate: Candidate, route: Route, now_ms: int
-) -> _Wanted | None:
+def _wanted(made: NoticePlan, candidate: Candidate, route: Route, now_ms: int) -> _Wanted | None:
     alert = candidate.alert
     told = candidate.told.get(route.name, NOTHING)
     if alert.state is AlertState.RESOLVED:
@@ -163,9 +161,7 @@ def _wanted(
     return None
 
 
-def _wanted_end(
-    made: NoticePlan, candidate: Candidate, route: Route, told: Told
-) -> _Wanted | None:
+def _wanted_end(made: NoticePlan, candidate: Candidate, route: Route, told: Told) -> _Wanted | None:
     alert = candidate.alert
     if told.is_resolved:
         return None

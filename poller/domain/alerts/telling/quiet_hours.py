@@ -71,6 +71,9 @@ class QuietHours:
         return max(ends, default=None)
 
 
+NO_QUIET_HOURS = QuietHours()
+
+
 def parse(texts: Sequence[str], time_zone: str) -> QuietHours:
     """Return the quiet hours of their texts. Raises InvalidInput, which names the wrong part."""
     try:
@@ -89,7 +92,7 @@ def _span(text: str) -> QuietSpan:
             f'quiet_hours: "{text}" is no span of time', hint=f"write {_EXAMPLE}"
         )
     start, end = _minute(match["start"], text), _minute(match["end"], text)
-    if start == end or start == _DAY_MINUTES:
+    if start in (end, _DAY_MINUTES):
         raise errors.InvalidInput(
             f'quiet_hours: "{text}" begins where it ends', hint="a whole day is 00:00-24:00"
         )

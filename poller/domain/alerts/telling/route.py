@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from poller.domain.alerts.alert import Alert
 from poller.domain.alerts.rule import Severity
-from poller.domain.alerts.telling.quiet_hours import QuietHours
+from poller.domain.alerts.telling.quiet_hours import NO_QUIET_HOURS, QuietHours
 from poller.domain.inventory.filter_match import DeviceFacts, FilterMatch, TargetFacts
 from poller.domain.inventory.target_filter import ANY, TargetFilter, wildcard_expression
 
@@ -29,7 +29,7 @@ class Route:
     group_by: tuple[str, ...] = ("site", "rule", "severity")
     group_wait_ms: int = 5_000
     repeat_ms: int = 4 * 3_600_000
-    quiet_hours: QuietHours = QuietHours()
+    quiet_hours: QuietHours = NO_QUIET_HOURS
     quiet_passes: tuple[Severity, ...] = (Severity.CRITICAL,)  # told in quiet hours, too
     escalate_after_ms: int = 0
     escalate_to: tuple[str, ...] = ()

@@ -81,9 +81,7 @@ class _Reader:
             rules=self._texts("rules"),
             otherwise=self._flag("otherwise", default=False),
             group_by=self._group_by(defaults.group_by),
-            group_wait_ms=self._duration(
-                "group_wait", defaults.group_wait_ms, 0, _LONGEST_WAIT_MS
-            ),
+            group_wait_ms=self._duration("group_wait", defaults.group_wait_ms, 0, _LONGEST_WAIT_MS),
             repeat_ms=self._duration(
                 "repeat", defaults.repeat_ms, _SHORTEST_REPEAT_MS, _LONGEST_MS
             ),
@@ -153,7 +151,7 @@ class _Reader:
             missing, given = ("time_zone", "quiet_hours") if texts else ("quiet_hours", "time_zone")
             example = 'quiet_hours = ["22:00-07:00"], time_zone = "Europe/Amsterdam"'
             raise errors.InvalidInput(f"{missing}: {given} needs it", hint=f"for example {example}")
-        return quiet_hours.parse(texts, zone) if texts else quiet_hours.QuietHours()
+        return quiet_hours.parse(texts, zone) if texts else quiet_hours.NO_QUIET_HOURS
 
     def _duration(self, key: str, default_ms: int, least_ms: int, most_ms: int) -> int:
         if key not in self._table:

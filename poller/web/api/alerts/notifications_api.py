@@ -65,7 +65,7 @@ def test_route(
     """Send a test to every receiver of a route from the web role's machine, and tell what each
     answered. A receiver that does not take it is a result with `ok` false.
     """
-    return notify_actions.test_route(call.services, call.actor, name)
+    return notify_actions.send_test(call.services, call.actor, name)
 
 
 @router.get("/deliveries")
