@@ -66,7 +66,7 @@ _DELIVERIES = (
     column("RECEIVER", "receiver"),
     Column("STATE", lambda item: str(item["state"]), fit=Fit.WHOLE, style=_state_style),
     column("TRIES", "attempts", right=True),
-    column("NOTICE", "subject", fit=Fit.WRAP, minimum=24),
+    column("NOTICE", "subject", fit=Fit.WRAP),
     column("ANSWER", "answer", fit=Fit.REST),
 )
 _TESTED = (

@@ -61,7 +61,7 @@ def ended(conn: Connection, since_ms: int, short_since_ms: int | None) -> list[A
         firing_told.c.round == 0,
         ~end_is_told,
     )
-    wanted = is_awaited
+    wanted: sa.ColumnElement[bool] = is_awaited
     if short_since_ms is not None:
         never_told = ~sa.exists().where(firing_told.c.alert_id == alerts.c.id)
         is_short = sa.and_(

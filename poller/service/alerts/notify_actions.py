@@ -113,8 +113,8 @@ def _sent(services: Services, name: str, notice: Notice) -> _Answer:
     thread.start()
     thread.join(PATIENCE_S)
     if thread.is_alive():
-        error = errors.StoreUnavailable(f"{name}: no answer within {PATIENCE_S:g} s")
-        return _Answer(error=error)
+        late = errors.StoreUnavailable(f"{name}: no answer within {PATIENCE_S:g} s")
+        return _Answer(error=late)
     return answer
 
 
