@@ -314,17 +314,3 @@ def test_a_test_is_in_the_ledger_and_not_retried(engine: Engine) -> None:
     assert delivery_listing.one(engine, made).state is DeliveryState.DEAD
     assert delivery_rows.made_since(engine, 0) == {}
     assert delivery_listing.retry(engine, command_actor.of_command(), (), "mail", NOW) == []
-
-
-def test_old_deliveries_are_deleted(engine: Engine) -> None:
-    """Only those that ended, and no more than asked."""
-    make_deliveries(engine, 3)
-    for _ in range(2):
-        taken = take(engine)
-        assert taken is not None
-        delivery_rows.end_attempt(engine, taken, "a", SENT, "200", NOW + 7 * SECOND)
-    with sql.writing(engine) as conn:
-        assert delivery_listing.prune(conn, NOW, 10) == 0
-        assert delivery_listing.prune(conn, NOW + MINUTE, 1) == 1
-        assert delivery_listing.prune(conn, NOW + MINUTE, 10) == 1
-    assert [each.state for each in all_of(engine)] == [DeliveryState.WAITING]

@@ -92,6 +92,11 @@ def telling(receivers: dict[str, Any], leads: bool = True, **options: Any) -> It
         made.engine.dispose()
 
 
+def hook(url: str) -> dict[str, Any]:
+    """The table of one webhook."""
+    return {"hook": {"kind": "webhook", "url": url}}
+
+
 def now_ms() -> int:
     return database_clock.now_ms(bootstrap.services().engine)
 
@@ -138,7 +143,7 @@ def test_a_dead_receiver_delays_no_other(services: Services, tmp_path: Path) -> 
 def test_a_receiver_that_comes_back_gets_everything_in_order(services: Services) -> None:
     """What waited is sent once it answers again, the beginning before the end, each key once."""
     with web(Mood(status=500)) as (url, mood):
-        with telling({"hook": {"kind": "webhook", "url": url}}) as told:
+        with telling(hook(url)) as told:
             alert = fire(services.engine, 1, now_ms())
             told.notifier.wake()
             eventually(lambda: mood.bodies)
@@ -156,16 +161,15 @@ def test_a_receiver_that_comes_back_gets_everything_in_order(services: Services)
 
 def test_a_refused_notice_is_dead_and_an_event(services: Services) -> None:
     """A notice that the receiver refuses for good does not hold up the next one."""
-    with web(Mood(status=422)) as (url, mood):
-        with telling({"hook": {"kind": "webhook", "url": url}}) as told:
-            fire(services.engine, 1, now_ms())
-            told.notifier.wake()
-            eventually(lambda: told.events.events)
-            mood.status = 200
-            fire(services.engine, 2, now_ms())
-            told.notifier.wake()
-            eventually(lambda: told.states() == {"hook": "sent"})
-            first, second = told.deliveries()
+    with web(Mood(status=422)) as (url, mood), telling(hook(url)) as told:
+        fire(services.engine, 1, now_ms())
+        told.notifier.wake()
+        eventually(lambda: told.events.events)
+        mood.status = 200
+        fire(services.engine, 2, now_ms())
+        told.notifier.wake()
+        eventually(lambda: told.states() == {"hook": "sent"})
+        first, second = told.deliveries()
     [event] = told.events.events
     assert event.kind is Kind.NOTIFICATION_FAILED
     assert event.data["receiver"] == "hook"
@@ -220,7 +224,7 @@ def test_a_notifier_that_does_not_lead_tells_nobody(services: Services) -> None:
     """A standby makes no notice and sends none."""
     with (
         web() as (url, mood),
-        telling({"hook": {"kind": "webhook", "url": url}}, leads=False) as told,
+        telling(hook(url), leads=False) as told,
     ):
         fire(services.engine, 1, now_ms())
         told.notifier.wake()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -162,19 +162,3 @@ def _refuse_others(ids: Collection[int]) -> None:
         raise errors.NotFound(
             f"no dead delivery has the id {named}", hint="poller notify deliveries --state dead"
         )
-
-
-def prune(conn: Connection, before_ms: int, limit: int) -> int:
-    """Delete ended deliveries from before an instant, `limit` at most; returns how many."""
-    old: Sequence[int] = [
-        row.id
-        for row in conn.execute(
-            sa.select(deliveries.c.id)
-            .where(deliveries.c.created_ms < before_ms)
-            .where(deliveries.c.state != DeliveryState.WAITING.value)
-            .limit(limit)
-        )
-    ]
-    if old:
-        conn.execute(deliveries.delete().where(in_list(deliveries.c.id, old)))
-    return len(old)
