@@ -101,7 +101,7 @@ newcomer: setup ## measure the time from `poller plugin new` to first readings; 
 	$(BIN)/python -m pip uninstall --quiet --yes poller-demo; exit $$status
 
 packages: ## install the Debian packages that the tests use
-	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus prometheus-snmp-exporter influxdb victoria-metrics nats-server
+	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus prometheus-snmp-exporter influxdb victoria-metrics nats-server prometheus-alertmanager
 	@{ command -v node && command -v npm; } > /dev/null || deploy/packages nodejs npm
 
 format: setup ## format the code with ruff

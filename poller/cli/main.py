@@ -92,6 +92,7 @@ _BRANCHES = (
     ("Inspection", "discover", "command", "Suggest targets that suit an address."),
     ("Inspection", "collectors", "app", "Installed collectors, their options and crashes."),
     ("Inspection", "sinks", "app", "Where readings go: state, lag and losses, and a test."),
+    ("Inspection", "notify", "app", "Who is told of alerts: state, deliveries, and a test."),
     ("Inspection", "breaker", "app", "Targets that are not polled, and why."),
     ("Inspection", "deadletter", "app", "Targets that need a person."),
     ("Inspection", "rules", "app", "What is worth an alert: rules, their files, and a test."),

@@ -86,6 +86,18 @@ leases_reaped = Counter(
     "poller_leases_reaped", "Leases that ran out and were closed by the leader.", "state"
 )
 leadership = Counter("poller_leadership", "Changes of this scheduler's leadership.", "change")
+notifications = Counter(
+    "poller_notifications",
+    "Attempts to send a notice, by receiver and result.",
+    "receiver",
+    "result",
+)
+notification_seconds = Histogram(
+    "poller_notification_seconds",
+    "Attempts to send a notice, by receiver.",
+    "receiver",
+    edges_s=_SCRAPE_EDGES_S,
+)
 
 # Every process.
 process_info = Gauge("poller_process_info", "1, with role and version.", "version")

@@ -18,6 +18,7 @@ from pydantic_settings import (
 from poller.settings.access_fields import AccessFields
 from poller.settings.cluster_fields import AdaptiveFields, PlaceFields, SchedulingFields
 from poller.settings.failure_fields import FailureFields
+from poller.settings.notify_fields import NotifyFields
 from poller.settings.service_fields import (
     MetricsFields,
     ReportFields,
@@ -41,6 +42,7 @@ class Settings(
     ScrapeFields,
     AccessFields,
     WebFields,
+    NotifyFields,
     RetentionFields,
     WorkerFields,
     FailureFields,

@@ -58,6 +58,7 @@ class Kind(enum.StrEnum):
     ALERT_RESOLVED = "alert_resolved"
     RULE_FILE_APPLIED = "rule_file_applied"
     RULE_FILE_REFUSED = "rule_file_refused"
+    NOTIFICATION_FAILED = "notification_failed"
 
     @property
     def is_bad(self) -> bool:
@@ -86,6 +87,7 @@ _BAD = frozenset(
         Kind.JOB_WENT_OVERDUE,
         Kind.ALERT_FIRED,
         Kind.RULE_FILE_REFUSED,
+        Kind.NOTIFICATION_FAILED,
     )
 )
 

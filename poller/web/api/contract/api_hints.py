@@ -77,6 +77,12 @@ _CALLS: Sequence[tuple[str, str]] = (
     (rf"sinks test {_NAME}", rf"POST {_V1}/sinks/\g<name>/test"),
     ("sinks", f"GET {_V1}/sinks"),
     (
+        "notify deliveries --state dead",
+        f"GET {_V1}/notifications/deliveries?state=dead",
+    ),
+    ("notify deliveries", f"GET {_V1}/notifications/deliveries"),
+    ("notify list", f"GET {_V1}/notifications"),
+    (
         rf"jobs run {_NAME} --plan {_VALUE}",
         rf'POST {_V1}/jobs/\g<name>/run {{"plan": "\g<value>"}}',
     ),
