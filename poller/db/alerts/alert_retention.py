@@ -59,7 +59,7 @@ def _delete(
     while time.monotonic() < until_mono:
         started_mono = time.monotonic()
         with sql.writing(engine) as conn:
-            ids = list(conn.execute(old.limit(CHUNK), of).scalars())
+            ids = [row.id for row in conn.execute(old.limit(CHUNK), of)]
             for statement in drop(ids) if ids else ():
                 conn.execute(statement)
         deleted += len(ids)
