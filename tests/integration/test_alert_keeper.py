@@ -376,6 +376,15 @@ def test_missing_data_are_found_without_news(world: World) -> None:
     assert world.open() == {}
 
 
+def test_targets_that_were_never_polled_make_no_alerts(world: World) -> None:
+    """A fleet that waits for its first worker is not told target by target."""
+    for name, target in world.target.items():
+        world.redis.hset(world.keys.status, str(target), Status().pack())
+        world.redis.zadd(world.keys.unwell, {str(world.target[name]): 0})
+    world.step(3600, full=True)
+    assert world.open() == {}
+
+
 def test_a_disabled_device_covers_its_alert_and_a_removed_one_ends_it(world: World) -> None:
     """A paused device is said as such."""
     world.goes_down("lone")

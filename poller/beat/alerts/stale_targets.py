@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from poller.bootstrap import Services
 from poller.domain.alerts.flow import level_signs
 from poller.domain.alerts.flow.rule_set import RuleSet
+from poller.domain.record.target_status import Status
 from poller.state.board import failing_targets
 from poller.state.board.alert_levels import AlertLevels
 from poller.state.cluster import worker_registry
@@ -32,6 +35,8 @@ class StaleTargets:
             return {}
         unwell = self._levels.unwell_before(now_ms - wait_ms, MOST_STALE)
         found = {each.id: each.ok_ms for each in unwell}
+        for target_id in self._never_polled(found):
+            del found[target_id]
         stuck = self._stuck(now_ms)
         found.update(
             (target_id, status.ok_ms)
@@ -39,6 +44,12 @@ class StaleTargets:
             if target_id not in found
         )
         return found
+
+    def _never_polled(self, ok_ms: Mapping[int, int]) -> list[int]:
+        """New targets: without a worker they wait, and that is no fault of theirs."""
+        never_good = [target_id for target_id, instant_ms in ok_ms.items() if not instant_ms]
+        statuses = self._levels.statuses(never_good)
+        return [each for each in never_good if not _was_polled(statuses.get(each))]
 
     def _stuck(self, now_ms: int) -> list[int]:
         """Targets that have waited for long in a queue that a living worker serves."""
@@ -50,3 +61,7 @@ class StaleTargets:
             if len(ids) <= MOST_STUCK:
                 found += ids
         return found
+
+
+def _was_polled(status: Status | None) -> bool:
+    return status is not None and status.finished_ms > 0
