@@ -376,6 +376,29 @@ def test_missing_data_are_found_without_news(world: World) -> None:
     assert world.open() == {}
 
 
+def test_missing_data_after_an_outage_are_told_by_a_later_poll_only(world: World) -> None:
+    """A target that answers again after its site is back is not told by what was known before."""
+    world.now += 20 * 60_000
+    site_windows.store(world.redis, world.keys, Outage("ams", 1, world.now, world.now))
+    world.step()
+    target = world.target["lone"]
+    world.status("lone", State.FAILING, "timeout", ok_ms=world.now - 11 * 60_000)
+    world.redis.zadd(world.keys.unwell, {str(target): world.now - 11 * 60_000})
+    world.redis.zrem(world.keys.unwell, *[str(t) for t in world.target.values() if t != target])
+    world.now += 1000
+    for name in ("switch", "child", "twin"):
+        world.answers(name)
+    site_windows.forget(world.redis, world.keys, "ams")
+    world.step(1, full=True)
+    world.step(1, full=True)
+    assert [alert.state for alert in world.open().values()] == [AlertState.PENDING]
+    world.now += 40_000
+    world.answers("lone")
+    world.step()
+    assert world.open() == {}
+    assert [alert.rule for alert in world.all()] == ["site-dark"]
+
+
 def test_targets_that_were_never_polled_make_no_alerts(world: World) -> None:
     """A fleet that waits for its first worker is not told target by target."""
     for name, target in world.target.items():

@@ -12,14 +12,20 @@ from dataclasses import dataclass, field
 from poller.beat.alerts.device_facts import DeviceFacts
 from poller.beat.alerts.stale_targets import StaleTargets
 from poller.bootstrap import Services
-from poller.domain.alerts.alert import Alert
+from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.flow import level_signs, recovery
 from poller.domain.alerts.flow.keeping import Alerts
 from poller.domain.alerts.flow.known_device import KnownDevice
 from poller.domain.alerts.flow.rule_set import RuleSet, is_about_devices
 from poller.domain.alerts.flow.sign import Sign, Signs
 from poller.domain.alerts.mark import Mark
-from poller.domain.alerts.rule import DeviceUnreachable, PlatformTrouble, Rule, SiteDark
+from poller.domain.alerts.rule import (
+    DeviceUnreachable,
+    NoData,
+    PlatformTrouble,
+    Rule,
+    SiteDark,
+)
 from poller.domain.failures.site_outage import Outage
 from poller.domain.record.target_status import Status
 from poller.state.board.alert_levels import AlertLevels, DownDevice, News
@@ -75,7 +81,7 @@ class LevelReader:
 
     def look(self, alerts: Alerts, rules: RuleSet, news: News | None, now_ms: int) -> Look:
         """Look at what the news name; at everything if there are None."""
-        scope = self._scope(alerts, news)
+        scope = self._scope(alerts, rules, news)
         statuses = self._statuses(scope.values())
         levels = self._read_levels(statuses, news)
 
@@ -93,8 +99,10 @@ class LevelReader:
         signs = Signs(found.holding, found.gone, found.ended, is_full=news is None)
         return Look(signs, levels.down, levels.outages)
 
-    def _scope(self, alerts: Alerts, news: News | None) -> dict[str, Alert]:
-        """The alerts that the look is about: of the news, and of sites."""
+    def _scope(self, alerts: Alerts, rules: RuleSet, news: News | None) -> dict[str, Alert]:
+        """The alerts that the look is about: of the news, of sites, and alerts about missing data
+        that may soon be told. No news tell of their end.
+        """
         if news is None:
             return dict(alerts)
         device_ids, target_ids = set(news.device_ids), set(news.target_ids)
@@ -102,7 +110,8 @@ class LevelReader:
         for identity, alert in alerts.items():
             subject = alert.subject
             is_site = subject.device_id is None and bool(subject.site)
-            if is_site or subject.device_id in device_ids or subject.target_id in target_ids:
+            is_named = subject.device_id in device_ids or subject.target_id in target_ids
+            if is_site or is_named or _may_be_told_soon(alert, rules):
                 found[identity] = alert
         return found
 
@@ -227,3 +236,10 @@ class LevelReader:
             marks = levels.marks.get(target_id, [])
             return recovery.unmarked_ms(alert, status, marks, self.marks_since_ms)
         return recovery.target_well_ms(alert, condition, status)
+
+
+def _may_be_told_soon(alert: Alert, rules: RuleSet) -> bool:
+    """Whether an alert about missing data waits to be told."""
+    rule = rules.by_name.get(alert.rule)
+    waits = alert.state is AlertState.PENDING or bool(alert.suppressed_by)
+    return waits and rule is not None and isinstance(rule.condition, NoData)
