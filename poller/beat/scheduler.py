@@ -20,6 +20,7 @@ from redbeat.schedulers import acquire_distributed_beat_lock
 
 from poller import bootstrap, errors, wakeups
 from poller.beat import node_name
+from poller.beat.alerts.rule_file_watch import RuleFileWatch
 from poller.beat.catch_up import CatchUp
 from poller.beat.clock_steps import ClockSteps
 from poller.beat.dispatch import Dispatcher
@@ -90,6 +91,7 @@ class PollScheduler(PlainEntries):
         hosts = SessionHosts()
         self._sql = SqlThread(services, self._leader, hosts, self._events, self._stopping)
         self._sites = SiteOutages(services, self._leader, self._stopping, self._events)
+        self._rule_files = RuleFileWatch(services, self._leader, self._stopping, self._events)
         self._router = BatchRouter(services, hosts)
         self._dispatcher = Dispatcher(
             services.board, settings, self._router, self._leader.made_progress
@@ -134,6 +136,7 @@ class PollScheduler(PlainEntries):
         self._sql.start()
         self._jobs.start()
         self._sites.start()
+        self._rule_files.start()
         self._events.start(self._leader)
         wakeups.listen(
             self._services.redis, self._services.keys.wake, self._on_wakeup, self._stopping

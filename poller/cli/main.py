@@ -92,6 +92,7 @@ _BRANCHES = (
     ("Inspection", "sinks", "app", "Where readings go: state, lag and losses, and a test."),
     ("Inspection", "breaker", "app", "Targets that are not polled, and why."),
     ("Inspection", "deadletter", "app", "Targets that need a person."),
+    ("Inspection", "rules", "app", "What is worth an alert: rules, their files, and a test."),
     ("Inspection", "board", "app", "The schedule as it is in Redis."),
     ("Inspection", "jobs", "app", "Periodic work: what runs when, and what failed."),
     ("Inspection", "explain", "command", "What a code means, and what to do."),

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
 from poller.db import revision
-from poller.db.alerts import owned_rules
+from poller.db.alerts.rules import owned_rules
 from poller.db.revision import check, current
 
 #: All upgrades of one database queue up on this constant.

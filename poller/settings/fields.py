@@ -21,6 +21,7 @@ from poller.settings.failure_fields import FailureFields
 from poller.settings.service_fields import (
     MetricsFields,
     ReportFields,
+    RuleFields,
     ScrapeFields,
     TraceFields,
     TrapFields,
@@ -36,6 +37,7 @@ class Settings(
     TraceFields,
     MetricsFields,
     TrapFields,
+    RuleFields,
     ScrapeFields,
     AccessFields,
     WebFields,

@@ -14,8 +14,8 @@ from poller import errors
 from poller.db import database_clock
 from poller.db import engine as sql
 from poller.db.access import audit_rows
-from poller.db.alerts import rule_statements as rows
-from poller.db.alerts.rule_statements import FILE, StoredRule
+from poller.db.alerts.rules import rule_statements as rows
+from poller.db.alerts.rules.rule_statements import FILE, StoredRule
 from poller.domain.access import audit_entry
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry

@@ -54,6 +54,8 @@ class Kind(enum.StrEnum):
     JOB_RECOVERED = "job_recovered"
     JOB_PAUSED = "job_paused"
     JOB_RESUMED = "job_resumed"
+    RULE_FILE_APPLIED = "rule_file_applied"
+    RULE_FILE_REFUSED = "rule_file_refused"
 
     @property
     def is_bad(self) -> bool:
@@ -80,6 +82,7 @@ _BAD = frozenset(
         Kind.JOB_FAILED,
         Kind.JOB_HELD_BACK,
         Kind.JOB_WENT_OVERDUE,
+        Kind.RULE_FILE_REFUSED,
     )
 )
 

@@ -11,8 +11,8 @@ from poller import errors
 from poller.db import database_clock
 from poller.db import engine as sql
 from poller.db.access import audit_rows
-from poller.db.alerts import rule_statements as rows
-from poller.db.alerts.rule_statements import FILE, StoredRule
+from poller.db.alerts.rules import rule_statements as rows
+from poller.db.alerts.rules.rule_statements import StoredRule
 from poller.domain.access import audit_entry
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
@@ -30,13 +30,11 @@ class Replaced:
     unchanged: int = 0
 
 
-def replace_owned(
-    engine: Engine, owner: str, given: Sequence[Rule], actor: Actor, take_over: bool = False
-) -> Replaced:
+def replace_owned(engine: Engine, owner: str, given: Sequence[Rule], actor: Actor) -> Replaced:
     """Make these rules all the rules of an owner: add, change and remove what differs.
 
     Raises InvalidInput for the name of a rule of another owner, and changes nothing then; rules
-    that are built in can be taken over by any owner, those of people with `take_over` only.
+    that are built in can be taken over by any owner.
     Nothing is written, and the version stays, if nothing differs.
     """
     wanted = [replace(rule, owner=owner) for rule in given]
@@ -45,7 +43,7 @@ def replace_owned(
     with sql.writing(engine) as conn:
         raised = rows.raise_version(conn)
         stored = {each.name: each for each in map(rows.stored_rule, conn.execute(rows.ALL))}
-        _refuse_foreign(stored, owner, wanted, take_over)
+        _refuse_foreign(stored, owner, wanted)
         names = {rule.name for rule in wanted}
         removed = [each.name for each in stored.values() if each.owner == owner]
         removed = [name for name in removed if name not in names]
@@ -110,15 +108,11 @@ def _is_changed(old: StoredRule | None, rule: Rule) -> bool:
     return (old.body, old.enabled, old.owner) != (rows.body_of(rule), rule.enabled, rule.owner)
 
 
-def _refuse_foreign(
-    stored: Mapping[str, StoredRule], owner: str, wanted: Sequence[Rule], take_over: bool
-) -> None:
+def _refuse_foreign(stored: Mapping[str, StoredRule], owner: str, wanted: Sequence[Rule]) -> None:
     allowed = (owner, builtin_rules.OWNER)
     for rule in wanted:
         old = stored.get(rule.name)
         if old is None or old.owner in allowed:
-            continue
-        if take_over and not old.owner.startswith(FILE):
             continue
         raise errors.InvalidInput(
             f'name: rule "{rule.name}" belongs to {old.owner}',

@@ -1,0 +1,1 @@
+"""Rules, alerts, maintenance and notifications: what people do with them."""

@@ -1,0 +1,1 @@
+"""Routes of rules, alerts, maintenance, notifications and parents."""
