@@ -1,4 +1,4 @@
-"""Fifty metric rules such as a network has: half of them look at every interface poll, none holds."""
+"""Fifty metric rules such as a network has: half look at every interface poll, none holds."""
 
 from __future__ import annotations
 

@@ -95,9 +95,7 @@ def test_a_removal_in_flight_keeps_no_marks_of_its_last_poll(
     assert levels.marks(claimed) == {}
 
 
-def test_a_refreshed_mark_is_no_news(
-    board: Board, levels: AlertLevels, claimed: list[int]
-) -> None:
+def test_a_refreshed_mark_is_no_news(board: Board, levels: AlertLevels, claimed: list[int]) -> None:
     changes = [MarkChange(1, mark.pack([HOT]), True), MarkChange(2, mark.pack([SLOW]), False)]
     finish(board, changes, claimed)
     assert levels.news(SOON).target_ids == [1]
@@ -106,39 +104,53 @@ def test_a_refreshed_mark_is_no_news(
 
 def failure(target_id: int, device_id: int) -> Report:
     def event(kind: Kind) -> Event:
-        return Event(kind, "x", NOW, device_id=device_id, target_id=target_id)
+        return Event(NOW, kind, "x", device_id=device_id, target_id=target_id)
 
     down, failing = event(Kind.DEVICE_WENT_DOWN), event(Kind.TARGET_FAILED)
     up, well = event(Kind.DEVICE_RECOVERED), event(Kind.TARGET_RECOVERED)
     return Report(target_id, device_id, "", (), down, up, failing, well)
 
 
+def end(board: Board, status: Status, token: str) -> None:
+    """End a poll of target 1 of device 50."""
+    moves = [Move(1, NOW + 60_000, status.pack())]
+    board.finish(token, moves, now_ms=NOW, queue=QUEUE, reports=[failure(1, 50)])
+
+
+WELL = Status(State.OK, finished_ms=NOW, ok_ms=NOW)
+
+
 def test_a_device_that_goes_down_and_comes_back_is_news(
     board: Board, leader: Leadership, levels: AlertLevels, claimed: list[int]
 ) -> None:
-    """The change is told under the device, and the failure of the target under the target."""
-    failed = Status(State.FAILING, NOW, 2, NOW, code="timeout", confirmed=True)
-    board.finish(
-        "a",
-        [Move(1, NOW + 60_000, failed.pack())],
-        now_ms=NOW,
-        queue=QUEUE,
-        reports=[failure(1, 50)],
-    )
+    """Its silent targets are not told apart."""
+    end(board, Status(State.FAILING, NOW, 2, NOW, code="timeout", confirmed=True), "a")
     news = levels.news(SOON)
-    assert (news.device_ids, news.target_ids) == ([50], [1])
+    assert (news.device_ids, news.target_ids) == ([50], [])
     assert levels.down_devices() == {50: (NOW, [1])}
-    assert levels.troubled() == {1}
     assert levels.statuses([1])[1].code == "timeout"
     levels.forget_news(news)
 
     board.demand([1])
     claim(board, leader, "b", published="a")
-    well = Status(State.OK, finished_ms=NOW, ok_ms=NOW).pack()
-    board.finish("b", [Move(1, NOW, well)], now_ms=NOW, queue=QUEUE, reports=[failure(1, 50)])
+    end(board, WELL, "b")
+    assert levels.news(SOON).device_ids == [50]
+    assert levels.down_devices() == {}
+
+
+def test_a_target_that_fails_and_recovers_is_news(
+    board: Board, leader: Leadership, levels: AlertLevels, claimed: list[int]
+) -> None:
+    """Its device responds, so only the target is told."""
+    end(board, Status(State.FAILING, NOW, 2, NOW, code="auth_failed", confirmed=True), "a")
     news = levels.news(SOON)
-    assert (news.device_ids, news.target_ids) == ([50], [1])
-    assert (levels.down_devices(), levels.troubled()) == ({}, set())
+    assert (news.device_ids, news.target_ids, levels.troubled()) == ([], [1], {1})
+    levels.forget_news(news)
+
+    board.demand([1])
+    claim(board, leader, "b", published="a")
+    end(board, WELL, "b")
+    assert (levels.news(SOON).target_ids, levels.troubled()) == ([1], set())
 
 
 def test_a_device_that_left_the_board_while_it_was_down_is_news(
@@ -149,9 +161,7 @@ def test_a_device_that_left_the_board_while_it_was_down_is_news(
     assert levels.news(NOW + 120_001).device_ids == [50]
 
 
-def test_news_that_changed_since_they_were_read_stay(
-    board: Board, levels: AlertLevels
-) -> None:
+def test_news_that_changed_since_they_were_read_stay(board: Board, levels: AlertLevels) -> None:
     """Nothing is lost between a read and the commit in SQL."""
     board.redis.zadd(board.keys.alert_news, {"t1": NOW, "d2": NOW + 1})
     news = levels.news(SOON)
@@ -182,9 +192,7 @@ def test_lost_marks_come_back_beside_those_that_are_there(
     assert levels.put_marks(leader.token, lost) == 0
 
 
-def test_all_marks_are_read_in_pages(
-    board: Board, levels: AlertLevels, leader: Leadership
-) -> None:
+def test_all_marks_are_read_in_pages(board: Board, levels: AlertLevels, leader: Leadership) -> None:
     ids = fill(board, leader, 3)
     levels.put_marks(leader.token, {target_id: mark.pack([HOT]) for target_id in ids})
     found = {target_id: marks for page in levels.all_marks() for target_id, marks in page.items()}

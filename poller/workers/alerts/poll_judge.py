@@ -70,7 +70,7 @@ class PollJudge:
         for poll, watch in self._watched(polls, retried, known):
             try:
                 change = _judge(poll, watch, is_current=is_current)
-            except Exception:  # door: rules must not cost a poll, whatever is wrong with one
+            except Exception:  # noqa: BLE001  door: a rule must not cost a poll
                 self._note_failure(known)
             else:
                 if change is not None:
@@ -91,7 +91,7 @@ class PollJudge:
                 watch = _watch(poll.cached, readings.series, known)
                 if watch.seen is None and judgement.wants_history(watch.plan, readings):
                     cold[poll.target.id] = watch
-            except Exception:  # door: rules must not cost a poll, whatever is wrong with one
+            except Exception:  # noqa: BLE001  door: a rule must not cost a poll
                 self._note_failure(known)
             else:
                 if not watch.plan.is_empty or poll.started.marks:
@@ -146,9 +146,7 @@ def _judge(poll: FinishedPoll, watch: TargetWatch, *, is_current: bool) -> MarkC
         target.max_ms or target.interval_ms,
         poll.outcome.result is Result.OK,
     )
-    judged = judgement.judge(
-        watch.plan, to_judge, seen, poll.started.marks, is_current=is_current
-    )
+    judged = judgement.judge(watch.plan, to_judge, seen, poll.started.marks, is_current=is_current)
     watch.seen = judged.seen
     if judged.marks is None:
         return None

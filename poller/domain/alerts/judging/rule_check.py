@@ -54,7 +54,7 @@ class RuleCheck:
 
     def _rate(self, column: int) -> Rate | None:
         """Return the rate since the poll before, by the verdict engine."""
-        if self.before is None:
+        if self.before is None or not math.isfinite(self._values_before[column]):
             return None
         series = self.names.series[column]
         evidence = self.names.finder.columns(column, series)
@@ -63,10 +63,8 @@ class RuleCheck:
             points.append(evidence.point(self.before.before_fall.at_ms, self._values_before_fall))
         points.append(evidence.point(self.before.at_ms, self._values_before))
         points.append(evidence.point(self.poll.at_ms, self.poll.readings.values))
-        last = None
-        for last in counters.rates(points, series.width, self.poll.interval_ms):
-            pass
-        return last if last is not None and last.at_ms == self.poll.at_ms else None
+        rates = list(counters.rates(points, series.width, self.poll.interval_ms))
+        return rates[-1] if rates and rates[-1].at_ms == self.poll.at_ms else None
 
     @cached_property
     def _values_before(self) -> Sequence[float]:

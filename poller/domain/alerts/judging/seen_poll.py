@@ -60,9 +60,7 @@ def seen(plan: Plan, at_ms: int, readings: ReadingSet) -> SeenPoll:
     return SeenPoll(at_ms, plan, readings.series, plan.kept_cut.cut(pack(readings.values)))
 
 
-def _moved(
-    old: SeriesSet, values: Sequence[float], new: SeriesSet, plan: Plan
-) -> dict[int, float]:
+def _moved(old: SeriesSet, values: Sequence[float], new: SeriesSet, plan: Plan) -> dict[int, float]:
     """Return values of one shape by the columns of another: series keep their names."""
     by = plan.rules.by
     known = dict(zip(names_of(old, by).keys, values, strict=True))
