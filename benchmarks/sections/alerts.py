@@ -23,6 +23,7 @@ from benchmarks.watched import Watched
 from poller import errors
 from poller.db.bounded_reads import BoundedReads
 from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.metrics.reading import ReadingSet
 from poller.domain.record.target_status import Status
 from poller.sinks.api import Sample
 from poller.state.board.board_values import Started
@@ -135,8 +136,13 @@ def _finished(samples: Sequence[Sample], targets: dict[int, CachedTarget]) -> li
     for sample in samples:
         target = sample.target
         cached = targets.setdefault(target.id, CachedTarget(target, 1))
+        # As the snmp collector makes them: like devices share the layout of their shapes.
+        if "shape" not in cached.memory:
+            cached.memory["shape"] = sample.readings.series.shared()
         started = Started(target.id, Result.OK, sample.at_ms, 1, "poll.snmp", Status())
-        outcome = Outcome(Result.OK, readings=sample.readings)
+        outcome = Outcome(
+            Result.OK, readings=ReadingSet(cached.memory["shape"], sample.readings.values)
+        )
         finished.append(FinishedPoll(cached, started, outcome, *([sample.at_ms] * 3)))
     return finished
 

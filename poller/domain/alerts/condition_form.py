@@ -67,9 +67,10 @@ def to_form(condition: Condition) -> dict[str, Any]:
 
 def _threshold_form(condition: Threshold) -> dict[str, Any]:
     numbers = {name: getattr(condition, name) for name in ("above", "below", "clear")}
+    is_plain = condition.measure is Measure.VALUE
     return {
         "metric": condition.metric,
-        "measure": condition.measure.value,
+        **({} if is_plain else {"measure": condition.measure.value}),
         **{name: _plain(value) for name, value in numbers.items() if value is not None},
         **_labels_form(condition.labels),
     }

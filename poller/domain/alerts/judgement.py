@@ -6,27 +6,22 @@ clock and no store is used here, so `rules test` judges history by the same func
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from poller.domain.alerts import mark as mark_format
 from poller.domain.alerts.judging.interface_state import InterfaceState
+from poller.domain.alerts.judging.next_marks import NextMarks, Suspect
 from poller.domain.alerts.judging.plan_maker import plan_of
-from poller.domain.alerts.judging.rule_check import RuleCheck
-from poller.domain.alerts.judging.rule_set import Look, MetricRule, RuleSet, metric_rule
+from poller.domain.alerts.judging.rule_set import Look, RuleSet, metric_rule
 from poller.domain.alerts.judging.seen_poll import PollToJudge, SeenPoll
-from poller.domain.alerts.judging.series_names import names_of
 from poller.domain.alerts.judging.watch_plan import Plan
-from poller.domain.alerts.mark import MOST_MARKS, Mark
+from poller.domain.alerts.mark import Mark
 from poller.domain.alerts.rule import MetricCondition, Rule
+from poller.domain.metrics.counters import GAP_INTERVALS
 from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack
 from poller.domain.metrics.series_identity import Identity
-
-#: The instant and the value of a mark that goes on are brought up to date this often.
-REFRESH_MS = 60_000
-#: A series that whole polls lack for so long has gone, and its marks with it.
-ABSENT_MS = 15 * 60_000
 
 
 class Judgement(NamedTuple):
@@ -35,13 +30,6 @@ class Judgement(NamedTuple):
     seen: SeenPoll
     marks: list[Mark] | None = None
     is_news: bool = False  # a mark began or ended
-
-
-class Suspect(NamedTuple):
-    """A series that a rule may hold for, by its place among those that are looked at."""
-
-    look: Look
-    place: int
 
 
 def judge(
@@ -57,22 +45,44 @@ def judge(
     With `is_current` the plan has all rules of the cluster: a mark of another rule is left over.
     """
     packed = pack(poll.readings.values)
-    shape = poll.readings.series
-    now = SeenPoll(poll.at_ms, plan, shape, plan.kept_cut.cut(packed))
-    if before is not None:
-        before = before.as_of(plan, shape)
-    suspects = _suspects(plan, poll, packed, now, before)
-    if before is not None and suspects and plan.has_fallen(before.kept, now.kept):
-        now = now.with_before_fall(before)
+    now = SeenPoll(poll.at_ms, plan, poll.readings.series, plan.kept_cut.cut(packed))
+    aligned = None if before is None else before.as_of(plan, now.shape)
+    suspects = _suspects(plan, poll, packed, now, aligned)
+    seen = now if before is None or aligned is None else _seen(poll, now, aligned, before, suspects)
     if not suspects and not stored:
-        return Judgement(now)
+        return Judgement(seen)
     old = mark_format.unpack(stored)
-    marks = _Marks(plan, poll, before, old).after(suspects, is_current=is_current)
+    marks = NextMarks(plan, poll, aligned, old).after(suspects, is_current=is_current)
     is_damaged = bool(stored and not old)
     if marks == old and not is_damaged:
-        return Judgement(now)
+        return Judgement(seen)
     is_news = {mark.key for mark in marks} != {mark.key for mark in old}
-    return Judgement(now, marks, is_news)
+    return Judgement(seen, marks, is_news)
+
+
+def _seen(
+    poll: PollToJudge,
+    now: SeenPoll,
+    aligned: SeenPoll,
+    before: SeenPoll,
+    suspects: Sequence[Suspect],
+) -> SeenPoll:
+    """Return what the next poll is compared with. `aligned` is the poll before in the shape of now.
+
+    After a poll that lacks a part it is still the one before, for as long as that makes no gap:
+    what happens to the missing series meanwhile is then noticed.
+    """
+    is_recent = poll.at_ms - before.at_ms < (GAP_INTERVALS - 1) * poll.interval_ms
+    if not poll.is_whole and is_recent and aligned is not before:
+        return before
+    if not suspects:
+        return now
+    plan = now.plan
+    if any(suspect.look is Look.STATE for suspect in suspects):
+        now = replace(now, kept=plan.with_last_states(aligned.kept, now.kept))
+    if plan.has_fallen(aligned.kept, now.kept):
+        now = now.with_before_fall(aligned)
+    return now
 
 
 def wants_history(plan: Plan, readings: ReadingSet) -> bool:
@@ -146,69 +156,3 @@ def _suspects(
     if before.kept[plan.states] != now.kept[plan.states]:
         found += [Suspect(Look.STATE, place) for place in range(len(plan.interfaces))]
     return found
-
-
-class _Marks:
-    """The marks of a target from one poll to the next."""
-
-    def __init__(
-        self, plan: Plan, poll: PollToJudge, before: SeenPoll | None, old: list[Mark]
-    ) -> None:
-        self._plan = plan
-        self._poll = poll
-        self._old = {mark.key: mark for mark in old}
-        self._names = names_of(poll.readings.series, plan.rules.by)
-        self._check = RuleCheck(poll, plan, before, self._names)
-        self._rules = {rule.id: place for place, rule in enumerate(plan.rules.rules)}
-
-    def after(self, suspects: Iterable[Suspect], *, is_current: bool) -> list[Mark]:
-        """Return the marks that hold now: those that go on, then new ones."""
-        found = []
-        for mark in self._old.values():
-            place = self._rules.get(mark.rule_id)
-            if place is not None:
-                continued = self._continued(mark, place)
-            else:
-                continued = None if is_current else mark
-            if continued is not None:
-                found.append(continued)
-        found.extend(self._new(suspects))
-        return found[:MOST_MARKS]
-
-    def _continued(self, mark: Mark, place: int) -> Mark | None:
-        """Return the mark as it is from now on, or None if it ends."""
-        rule = self._plan.rules.rules[place]
-        age_ms = self._poll.at_ms - mark.at_ms
-        column = self._column(rule, place, mark.series)
-        if column is None:
-            has_gone = self._poll.is_whole and age_ms > ABSENT_MS
-            return None if has_gone else mark
-        found = self._check.check(rule, column, mark)
-        if found.holds is None:
-            return mark
-        if not found.holds:
-            return None
-        if age_ms < REFRESH_MS:
-            return mark
-        return replace(mark, at_ms=self._poll.at_ms, value=found.value)
-
-    def _column(self, rule: MetricRule, place: int, series: str) -> int | None:
-        for column in self._plan.watched(rule.look).columns_of(place):
-            if self._names.texts[column] == series:
-                return column
-        return None
-
-    def _new(self, suspects: Iterable[Suspect]) -> Iterator[Mark]:
-        at_ms = self._poll.at_ms
-        for look, place in suspects:
-            watched = self._plan.watched(look)
-            column = watched.columns[place]
-            text = self._names.texts[column]
-            for at in watched.rules_of(place):
-                rule = self._plan.rules.rules[at]
-                if (rule.id, text) in self._old:
-                    continue
-                found = self._check.check(rule, column, None)
-                if found.holds:
-                    labels = dict(self._names.series[column].labels)
-                    yield Mark(rule.id, text, at_ms, at_ms, found.value, labels)

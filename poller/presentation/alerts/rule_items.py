@@ -108,8 +108,7 @@ def _condition_words(condition: Condition) -> str:
     kind = form.pop("is")
     if kind != "threshold":
         return " ".join([kind, *_pairs(form)])
-    metric, measure = form.pop("metric"), form.pop("measure")
-    words = [metric] if measure == "value" else [metric, measure]
+    words = [form.pop("metric"), *([form.pop("measure")] if "measure" in form else [])]
     for side in ("above", "below"):
         if side in form:
             words += [side, text_template.value_text(condition, form.pop(side))]

@@ -14,7 +14,7 @@ from poller import errors
 from poller.beat.alerts import rule_file
 from poller.beat.alerts.rule_file_watch import WAKE
 from poller.db.alerts import rule_rows
-from poller.db.alerts.rules import known_shapes
+from poller.db.alerts.rules import announced_shapes
 from poller.db.alerts.rules.owned_rules import Replaced
 from poller.db.alerts.rules.rule_statements import StoredRule
 from poller.db.record import event_rows
@@ -199,7 +199,7 @@ def refused_files(services: Services) -> list[RefusedFile]:
 
 
 def _known(services: Services) -> KnownSeries:
-    return rule_warnings.known_series(known_shapes.newest(services.engine))
+    return rule_warnings.known_series(announced_shapes.newest(services.engine))
 
 
 def _warnings(services: Services, rule: Rule, known: KnownSeries) -> list[str]:

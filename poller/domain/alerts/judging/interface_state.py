@@ -48,6 +48,11 @@ class InterfaceColumns:
     admin: int | None
     metric: str
 
+    @property
+    def both(self) -> tuple[int, ...]:
+        """The columns that the state is read from."""
+        return (self.operating,) if self.admin is None else (self.operating, self.admin)
+
     def state(self, values: Sequence[float]) -> InterfaceState:
         """Return the state in one poll."""
         metric = _METRICS[self.metric]

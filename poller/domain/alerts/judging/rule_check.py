@@ -54,7 +54,7 @@ class RuleCheck:
 
     def _rate(self, column: int) -> Rate | None:
         """Return the rate since the poll before, by the verdict engine."""
-        if self.before is None:
+        if self.before is None or not math.isfinite(self._values_before[column]):
             return None
         series = self.names.series[column]
         evidence = self.names.finder.columns(column, series)

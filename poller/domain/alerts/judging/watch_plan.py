@@ -17,7 +17,7 @@ from poller.domain.alerts.judging.interface_state import InterfaceColumns, Inter
 from poller.domain.alerts.judging.rate_limits import RateLimits
 from poller.domain.alerts.judging.rule_set import Look, RuleSet
 from poller.domain.metrics.packed_columns import PackedColumns, may_have_fallen
-from poller.domain.metrics.reading import unpack
+from poller.domain.metrics.reading import pack, unpack
 
 VALUE_BYTES: Final = 8
 
@@ -119,6 +119,17 @@ class Plan:
         for column, value in zip(self.kept, unpack(kept), strict=True):
             values[column] = value
         return values
+
+    def with_last_states(self, before: bytes, kept: bytes) -> bytes:
+        """Return the kept columns with the last known state of each interface: one that was up,
+        says nothing for a while, and is then down, went down.
+        """
+        old, new = self.expanded(before), self.expanded(kept)
+        for columns in self.interface_columns:
+            if columns.state(new) is InterfaceState.UNKNOWN:
+                for column in columns.both:
+                    new[column] = old[column]
+        return pack([new[column] for column in self.kept])
 
     def states_of(self, values: Sequence[float]) -> dict[int, InterfaceState]:
         """Return the state of each watched interface, by its column."""

@@ -259,6 +259,33 @@ def test_a_state_that_says_neither_changes_nothing(operating: float) -> None:
     assert watcher.poll(states(operating, 1.0)) == {ETH0: None}
 
 
+@pytest.mark.parametrize("between", [4.0, 5.0, math.nan])
+def test_an_interface_that_says_nothing_in_between_still_goes_down(between: float) -> None:
+    watcher = Watcher(DOWN)
+    watcher.poll(states(1.0, 1.0))
+    watcher.poll(states(between, 1.0))
+    watcher.poll(states(between, 1.0))
+    assert watcher.poll(states(2.0, 1.0)) == {ETH0: None}
+
+
+def test_an_interface_that_a_poll_lacks_still_goes_down() -> None:
+    """The poll after it is compared with the one before it."""
+    watcher = Watcher(DOWN, FAST)
+    watcher.poll({**states(1.0, 1.0), **octets(0.0, 0.0)})
+    watcher.poll(octets(60.0, 60.0), is_whole=False)
+    watcher.poll({**states(2.0, 1.0), **octets(240_000.0, 120.0)})
+    assert [(mark.rule_id, mark.value) for mark in watcher.marks] == [(2, 2000.0), (1, None)]
+
+
+def test_a_part_that_is_missing_for_long_holds_back_no_rate() -> None:
+    """From then on polls without it are compared with each other."""
+    watcher = Watcher(DOWN, FAST)
+    watcher.poll({**states(1.0, 1.0), **octets(0.0, 0.0)})
+    for minute in range(1, 4):
+        watcher.poll(octets(60.0 * minute, 0.0), is_whole=False)
+    assert watcher.poll(octets(600_000.0, 0.0), is_whole=False) == {ETH0: pytest.approx(9997.0)}
+
+
 def test_an_interface_that_was_switched_off_is_not_told() -> None:
     watcher = Watcher(DOWN)
     watcher.poll(states(1.0, 1.0))
