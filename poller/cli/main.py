@@ -77,7 +77,7 @@ _BRANCHES = (
     ("Inspection", "status", "command", "Is polling on time, and what failed?"),
     ("Inspection", "why", "command", "Why a target is polled, late, failing or left alone."),
     ("Inspection", "alerts", "app", "What is wrong now: list, acknowledge, silence."),
-    ("Inspection", "maintenance", "app", "Until when nobody is told of what matches."),
+    ("Inspection", "maintenance", "maintenances:app", "Until when nobody is told of what matches."),
     ("Inspection", "workers", "command", "List workers, their load, and those that were lost."),
     ("Inspection", "readings", "command", "The latest values of a device."),
     ("Inspection", "report", "app", "Figures of a month: the traffic of interfaces."),

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from poller.bootstrap import Services
 from poller.db import engine as sql
 from poller.db.alerts import alert_row
-from poller.db.alerts.alert_tables import alerts
+from poller.db.alerts.alert_tables import alert_rules, alerts
 from poller.db.inventory import devices
 from poller.domain.access.scopes import Scope
 from poller.domain.alerts.alert import Alert, AlertState, Subject
@@ -52,8 +52,10 @@ def ids(services: Services) -> list[int]:
         replace(alert, subject=Subject(second, None, "sw2", "", "fra"), suppressed_by="alert:1"),
         replace(alert, rule="site-dark", subject=Subject(site="ber"), text="ber is dark"),
     ]
+    rule = {"owner": "builtin", "enabled": True, "body": {}, "version": 1, "updated_ms": 1}
     insert = sa.insert(alerts).returning(alerts.c.id)
     with sql.writing(engine) as conn:
+        conn.execute(sa.insert(alert_rules).values(name="uplink", **rule))
         return [conn.execute(insert.values(alert_row.to_values(row))).scalar_one() for row in rows]
 
 
@@ -139,6 +141,8 @@ def test_maintenance_recurs_until_an_end(cli: Cli, ids: list[int]) -> None:
     words = ["--reason", "patch day", "--cron", "0 2 * * sun", "--time-zone", "Europe/Berlin"]
     add = ["maintenance", "add", "--rule", "uplink", "--until", "300d", *words]
     assert "length" in cli(*add, "--json").error["message"]
+    typo = cli(*(word.replace("uplink", "uplnk") for word in add), "--length", "2h", "--json")
+    assert typo.error["try"] == "did you mean uplink? (or: poller rules)"
     made = ok(cli(*add, "--length", "2h", "--json")).json
     assert (made["state"], made["length_seconds"], made["cron"]) == ("waiting", 7200, "0 2 * * sun")
     listed = ok(cli("maintenance", "list")).out

@@ -67,7 +67,7 @@ def polled(services: Services, switches: list[SimDevice], port: int) -> list[str
 
 
 def test_the_module_reads_who_is_at_which_port(switches: list[SimDevice], port: int) -> None:
-    """One sample for each neighbour; the time mark, which changes with every change, is left out."""
+    """One sample for each neighbour; the time mark, which changes by itself, is left out."""
     core, child = switches[:2]
     result = outcome(SnmpCollector(), core.address, PUBLIC, port=port, modules="lldp")
     seen = [dict(labels) for name, labels in by_series(result) if name == "lldpRemChassisIdSubtype"]

@@ -12,7 +12,7 @@ from poller.db.alerts import parent_rows
 from poller.db.in_list import in_list
 from poller.db.inventory.inventory_feed import Change
 from poller.db.tables import devices
-from poller.domain.alerts import parent_chain
+from poller.domain.alerts.topology import parent_chain
 from poller.domain.inventory.draft import DeviceDraft, Problem
 
 

@@ -11,7 +11,8 @@ from sqlalchemy.engine import Engine, Row
 from poller.db import engine as sql
 from poller.db.access import audit_rows
 from poller.db.alerts import acknowledgements
-from poller.db.alerts.alert_tables import maintenances
+from poller.db.alerts.alert_tables import alert_rules, maintenances
+from poller.db.inventory import lookup
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.alerts.maintenance import Maintenance
@@ -51,6 +52,14 @@ def by_id(engine: Engine, maintenance_id: int) -> Maintenance | None:
     with sql.single_read(engine) as conn:
         row = conn.execute(query).one_or_none()
     return _of_row(row) if row else None
+
+
+def refuse_unknown_rule(engine: Engine, name: str) -> None:
+    """Raise UnknownName, with the nearest name, for a rule that does not exist."""
+    query = sa.select(alert_rules.c.id).where(alert_rules.c.name == name)
+    with sql.reading(engine) as conn, lookup.unknown_name("rule"):
+        if conn.execute(query).scalar() is None:
+            raise lookup.missing(conn, alert_rules, name, "rule", "poller rules")
 
 
 def add(

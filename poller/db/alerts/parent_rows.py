@@ -20,7 +20,7 @@ from poller.db.in_list import in_list
 from poller.db.inventory import lookup
 from poller.db.inventory.inventory_feed import Change
 from poller.db.tables import devices, sites
-from poller.domain.alerts import parent_chain
+from poller.domain.alerts.topology import parent_chain
 
 HAND = "hand"
 IMPORT = "import"

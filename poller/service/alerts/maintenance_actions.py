@@ -95,8 +95,8 @@ def show(services: Services, actor: Actor, maintenance_id: int) -> ShownMaintena
 def add(services: Services, actor: Actor, draft: MaintenanceDraft) -> ShownMaintenance:
     """Tell nobody of what matches, in the windows of the draft; monitoring goes on.
 
-    Raises InvalidInput, UnknownName for a site or collector that does not exist, NotAllowed for
-    another site, StoreError.
+    Raises InvalidInput, UnknownName for a site, a collector or a rule that does not exist,
+    NotAllowed for another site, StoreError.
     """
     now_ms = event_publisher.now_ms()
     checked = Maintenance(
@@ -112,6 +112,8 @@ def add(services: Services, actor: Actor, draft: MaintenanceDraft) -> ShownMaint
         created_ms=now_ms,
     )
     maintenance_check.check(checked, now_ms)
+    if checked.rule:
+        maintenance_rows.refuse_unknown_rule(services.engine, checked.rule)
     entry = AuditEntry("maintenance.add", _subject(checked), after=_fields(checked))
     stored_id = maintenance_rows.add(services.engine, checked, actor, entry)
     return show(services, actor, stored_id)

@@ -18,10 +18,10 @@ from poller.db.tables import targets
 from poller.domain.access import audit_entry
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
-from poller.domain.alerts import neighbour_links, neighbour_readings, parent_suggestion
-from poller.domain.alerts.neighbour_links import LinkedDevice
-from poller.domain.alerts.neighbour_readings import SeenNeighbours
-from poller.domain.alerts.parent_suggestion import Suggestion
+from poller.domain.alerts.topology import neighbour_links, neighbour_readings, parent_suggestion
+from poller.domain.alerts.topology.neighbour_links import LinkedDevice
+from poller.domain.alerts.topology.neighbour_readings import SeenNeighbours
+from poller.domain.alerts.topology.parent_suggestion import Suggestion
 from poller.domain.batched import batched
 from poller.domain.inventory.did_you_mean import nearest
 from poller.presentation import formatting

@@ -83,7 +83,9 @@ def read(path: Path, text: str, name: str) -> ParsedFile:
 
 
 def named(name: str) -> DeviceDraft:
-    return DeviceDraft(name, "::1", "", "", tags=("+1", "@a"), requires={}, enabled=True)
+    return DeviceDraft(
+        name, "::1", "", "", tags=("+1", "@a"), requires={}, enabled=True, parent=""
+    )
 
 
 def drafts(found: ParsedFile) -> list[tuple[DeviceDraft, list[TargetDraft]]]:

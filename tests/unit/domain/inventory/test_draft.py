@@ -97,7 +97,7 @@ def test_the_hint_for_an_unknown_field_lists_the_fields() -> None:
     [problem] = draft.device({"name": "a", "target": []})[1]
     assert problem.hint == (
         "did you mean targets? it takes name, address, site, credential, tags, requires,"
-        " enabled, targets"
+        " enabled, parent, targets"
     )
     [problem] = draft.target({"intervall": "5m"}, anything)[1]
     assert problem.hint.startswith("did you mean interval? it takes name, collector, ")

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from poller.domain.alerts import parent_chain
-from poller.domain.alerts.neighbour_links import Link, LinkMap
+from poller.domain.alerts.topology import parent_chain
+from poller.domain.alerts.topology.neighbour_links import Link, LinkMap
 
 
 @dataclass(frozen=True, slots=True)

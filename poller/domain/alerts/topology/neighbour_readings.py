@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from poller.domain.alerts.neighbour_links import Sighting
+from poller.domain.alerts.topology.neighbour_links import Sighting
 from poller.domain.metrics.reading import Reading
 
 

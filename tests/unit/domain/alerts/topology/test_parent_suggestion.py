@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain.alerts import (
+from poller.domain.alerts.topology import (
     neighbour_links,
     neighbour_readings,
     parent_chain,
     parent_suggestion,
 )
-from poller.domain.alerts.neighbour_links import LinkedDevice, Sighting
+from poller.domain.alerts.topology.neighbour_links import LinkedDevice, Sighting
 from poller.domain.metrics.reading import Reading
 
 

@@ -1,0 +1,1 @@
+"""Parents of devices: chains of them, and what neighbours suggest."""
