@@ -19,9 +19,9 @@ from poller.db.alerts.delivery_rows import MadeNotice, NoticeForReceiver
 from poller.domain.alerts.alert import Alert
 from poller.domain.alerts.rule import Severity
 from poller.domain.alerts.telling import alert_route, minute_limit, notice, notice_plan, told
+from poller.domain.alerts.telling.alert_route import Route, RouteMatch
 from poller.domain.alerts.telling.notice import Notice, ToldAlert
 from poller.domain.alerts.telling.notice_plan import Candidate, NoticePlan, PlannedNotice
-from poller.domain.alerts.telling.alert_route import Route, RouteMatch
 from poller.domain.alerts.telling.told import Told
 
 #: Ends that were not told are looked for this far back: at every pass, and in a full look.

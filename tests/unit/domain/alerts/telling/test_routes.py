@@ -90,7 +90,9 @@ def test_a_wrong_table_is_refused(options: dict[str, Any], message: str) -> None
     assert raised.value.message.startswith(message)
 
 
-def names(*routes: alert_route.Route, facts: DeviceFacts | None = CORE, **changes: Any) -> list[str]:
+def names(
+    *routes: alert_route.Route, facts: DeviceFacts | None = CORE, **changes: Any
+) -> list[str]:
     matches = [RouteMatch.of(each) for each in routes]
     return alert_route.routes_of(alert(**changes), facts, matches)
 
