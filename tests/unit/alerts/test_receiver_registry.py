@@ -66,8 +66,6 @@ def test_ours_are_installed() -> None:
     assert set(found.plugins) >= {"alertmanager", "webhook", "email", "apprise"}
     assert found.broken == ()
 
-    name = "pager"
-
 
 @pytest.mark.parametrize(
     ("changes", "named"),
