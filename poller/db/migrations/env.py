@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from alembic import context
 
-from poller.db.alerts import alert_tables
+from poller.db.alerts.alert_tables import alerts  # the module that completes the tables
 
 connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,
-    target_metadata=alert_tables.metadata,
+    target_metadata=alerts.metadata,
     compare_type=True,
     # SQLite cannot alter most things in place: a migration copies the table instead.
     render_as_batch=connection.dialect.name == "sqlite",
