@@ -21,9 +21,9 @@ from poller.db.inventory import devices
 from poller.domain.access.actor import Actor
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.rule import Severity
+from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.delivery import Delivery, DeliveryState, NextStep
 from poller.domain.alerts.telling.notice import Notice, NoticeKind
-from poller.domain.alerts.telling.route import Route
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.service import command_actor

@@ -18,10 +18,10 @@ from poller.db.alerts import delivery_rows, notified_alerts
 from poller.db.alerts.delivery_rows import MadeNotice, NoticeForReceiver
 from poller.domain.alerts.alert import Alert
 from poller.domain.alerts.rule import Severity
-from poller.domain.alerts.telling import minute_limit, notice, notice_plan, route, told
+from poller.domain.alerts.telling import alert_route, minute_limit, notice, notice_plan, told
+from poller.domain.alerts.telling.alert_route import Route, RouteMatch
 from poller.domain.alerts.telling.notice import Notice, ToldAlert
 from poller.domain.alerts.telling.notice_plan import Candidate, NoticePlan, PlannedNotice
-from poller.domain.alerts.telling.route import Route, RouteMatch
 from poller.domain.alerts.telling.told import Told
 
 #: Ends that were not told are looked for this far back: at every pass, and in a full look.
@@ -105,7 +105,7 @@ class NoticeMaker:
         facts = notified_alerts.facts(conn, new) if new else {}
         self._routes_of = {key: names for key, names in known.items() if names is not None}
         for alert in new:
-            names = route.routes_of(alert, facts.get(alert.id), self._matches)
+            names = alert_route.routes_of(alert, facts.get(alert.id), self._matches)
             self._routes_of[alert.id] = tuple(names)
 
     def _remember(self, found: Sequence[Alert], is_first: bool, now_ms: int) -> None:

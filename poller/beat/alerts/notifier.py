@@ -20,8 +20,8 @@ from poller.db import database_clock
 from poller.db import engine as sql
 from poller.db.alerts import delivery_rows, notified_alerts
 from poller.domain.alerts.telling import notice, route_form
+from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.notice import ToldAlert
-from poller.domain.alerts.telling.route import Route
 from poller.event_publisher import EventLog
 from poller.observability import logs
 

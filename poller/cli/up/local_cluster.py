@@ -127,6 +127,8 @@ class LocalCluster:
             "flower_url": flower_url,
             "sinks": list(settings.sinks),
             "sink": settings.sink,
+            "receiver": settings.receiver,
+            "route": settings.route,
         }
         home_lock.publish(settings.home, published)
         return services

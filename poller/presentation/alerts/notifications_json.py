@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from poller.domain.alerts.telling import notice_text
+from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.delivery import Delivery, DeliveryState
 from poller.domain.alerts.telling.notice import NoticeKind
-from poller.domain.alerts.telling.route import Route
 from poller.domain.inventory import duration, target_filter
 from poller.presentation.record import instants
 from poller.presentation.record.instants import Instant

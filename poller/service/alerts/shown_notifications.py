@@ -12,8 +12,8 @@ from poller.db import database_clock
 from poller.db.alerts import delivery_listing
 from poller.db.alerts.delivery_listing import DeliveryFilter, ReceiverCounts
 from poller.domain.alerts.telling import route_form
+from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.delivery import Delivery
-from poller.domain.alerts.telling.route import Route
 from poller.domain.inventory import did_you_mean
 from poller.presentation.alerts import notifications_json
 from poller.presentation.alerts.notifications_json import ReceiverItem, RouteItem

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.rule import Severity
 from poller.domain.alerts.telling import minute_limit, notice
+from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.notice import NoticeKind
-from poller.domain.alerts.telling.route import Route
 from poller.domain.alerts.telling.told import NOTHING, TellingKind, Told
 
 _URGENCY = {severity: number for number, severity in enumerate(Severity)}

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from poller import errors
 from poller.domain.alerts.rule import Severity
-from poller.domain.alerts.telling import quiet_hours, route
-from poller.domain.alerts.telling.route import GROUP_LABELS, Route, RouteMatch
+from poller.domain.alerts.telling import alert_route, quiet_hours
+from poller.domain.alerts.telling.alert_route import GROUP_LABELS, Route, RouteMatch
 from poller.domain.inventory import duration, target_filter
 from poller.domain.inventory.did_you_mean import nearest
 
@@ -65,7 +65,7 @@ class _Reader:
 
     def route(self, name: str) -> Route:
         self._refuse_unknown()
-        defaults = route.Route(name, ())
+        defaults = alert_route.Route(name, ())
         escalate_to = self._receiver_names("escalate_to")
         escalate_after_ms = self._duration("escalate_after", 0, _SHORTEST_REPEAT_MS, _LONGEST_MS)
         if bool(escalate_to) != bool(escalate_after_ms):

@@ -9,8 +9,8 @@ import pytest
 from poller import errors
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.rule import Severity
-from poller.domain.alerts.telling import route, route_form
-from poller.domain.alerts.telling.route import RouteMatch
+from poller.domain.alerts.telling import alert_route, route_form
+from poller.domain.alerts.telling.alert_route import RouteMatch
 from poller.domain.inventory.filter_match import DeviceFacts
 from tests.unit.domain.alerts.telling.told_alerts import HOUR, MINUTE, SECOND, alert
 
@@ -18,7 +18,7 @@ RECEIVERS = ("mail", "hook")
 CORE = DeviceFacts("sw-1", "192.0.2.1", "fra", ("core",))
 
 
-def read(**options: Any) -> route.Route:
+def read(**options: Any) -> alert_route.Route:
     table = {"receivers": ["mail"], **options}
     return route_form.read({"ops": table}, RECEIVERS)[0]
 
@@ -53,7 +53,7 @@ def test_a_table_becomes_a_route() -> None:
     assert set(route_form.OPTIONS) >= set(vars_of(made)) - {"name", "group_wait_ms", "repeat_ms"}
 
 
-def vars_of(made: route.Route) -> list[str]:
+def vars_of(made: alert_route.Route) -> list[str]:
     """The fields of a route whose option has the same name."""
     return [name for name in made.__dataclass_fields__ if not name.endswith("_ms")]
 
@@ -90,9 +90,11 @@ def test_a_wrong_table_is_refused(options: dict[str, Any], message: str) -> None
     assert raised.value.message.startswith(message)
 
 
-def names(*routes: route.Route, facts: DeviceFacts | None = CORE, **changes: Any) -> list[str]:
+def names(
+    *routes: alert_route.Route, facts: DeviceFacts | None = CORE, **changes: Any
+) -> list[str]:
     matches = [RouteMatch.of(each) for each in routes]
-    return route.routes_of(alert(**changes), facts, matches)
+    return alert_route.routes_of(alert(**changes), facts, matches)
 
 
 def test_a_route_takes_by_filter_severity_and_rule() -> None:

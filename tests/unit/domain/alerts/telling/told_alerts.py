@@ -7,8 +7,8 @@ from typing import Any
 from poller.domain.alerts.alert import Alert, AlertState, Subject
 from poller.domain.alerts.rule import Severity
 from poller.domain.alerts.telling import notice_plan
+from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.notice_plan import Candidate, NoticePlan
-from poller.domain.alerts.telling.route import Route
 from poller.domain.alerts.telling.told import Told
 
 NOW = 1_800_000_000_000
