@@ -3,11 +3,11 @@
     python -m tests.storm_alerts [--devices 5000] [--far 2000] [--behind 500] [--interval 60]
                                  [--database postgresql] [--kills leader worker web database]
 
-A site of `--far` devices goes dark while the switch dies through which `--behind` devices of another
-site are reached. Then both come back, but for one device behind the switch. Beats, workers, web, the
-database, Valkey and the devices are real processes; Alertmanager, a mail server and an HTTP receiver
-that fails and hangs take the notices. The exit status is 1 unless each outage was told once and
-ended once at each receiver. Loopback only.
+A site of `--far` devices goes dark while the switch dies through which `--behind` devices of
+another site are reached. Then both come back, but for one device behind the switch. Beats, workers,
+web, the database, Valkey and the devices are real processes; Alertmanager, a mail server and an
+HTTP receiver that fails and hangs take the notices. The exit status is 1 unless each outage was
+told once and ended once at each receiver. Loopback only.
 """
 
 from __future__ import annotations
