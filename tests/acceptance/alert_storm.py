@@ -124,6 +124,7 @@ class Storm:
         self._simulator.darken()
         self._until(lambda: not self.open(), "no open alert")
         self._until(lambda: set(self.told.alerts("resolved")) >= stuck, "its recovery")
+        self._until(lambda: self.told.mails() >= len(self.told.mood.taken), "the mails")
 
     @property
     def expected(self) -> set[str]:

@@ -28,8 +28,8 @@ from poller.db.alerts.alert_rows import TermOver
 from poller.domain.alerts.alert import Alert
 from poller.domain.alerts.flow import keeping
 from poller.domain.alerts.flow.keeping import Kept, Pass
+from poller.domain.alerts.flow.known_rules import KnownRules
 from poller.domain.alerts.flow.outage_scene import Scene
-from poller.domain.alerts.flow.rule_set import RuleSet
 from poller.domain.alerts.flow.sign import Signs, still_holding
 from poller.observability import logs
 from poller.settings import policies
@@ -69,7 +69,7 @@ class AlertKeeper:
         self._surroundings = OutageSurroundings(services, self._facts)
         self._marks = MarkRestorer(services.board, leader)
         self._polls = ParentPolls(services.board, self._facts)
-        self._rules = RuleSet(-1, ())
+        self._rules = KnownRules(-1, ())
         self._memory: AlertMemory | None = None
         self._leader_term = 0  # the leader's term that the memory is of
         self._full_look_mono = 0.0  # when the next one is due
@@ -138,7 +138,7 @@ class AlertKeeper:
         if rule_rows.version(engine) == self._rules.version:
             return False
         stored = rule_rows.load(engine)
-        self._rules = RuleSet(stored.version, stored.rules)
+        self._rules = KnownRules(stored.version, stored.rules)
         return True
 
     def _follow_settings(self, memory: AlertMemory, now_ms: int) -> bool:

@@ -12,7 +12,7 @@ from poller.db.alerts.alert_rows import Term
 from poller.domain.alerts.alert import Alert
 from poller.domain.alerts.flow import flap_damping, keeping
 from poller.domain.alerts.flow.keeping import Kept, Past
-from poller.domain.alerts.flow.rule_set import RuleSet
+from poller.domain.alerts.flow.known_rules import KnownRules
 from poller.domain.alerts.flow.sign import Signs, still_holding
 
 
@@ -28,7 +28,7 @@ class AlertMemory:
     holding: set[str] = field(default_factory=set)
     next_ms: int = 0  # when time alone changes an alert
 
-    def follow(self, kept: Kept, signs: Signs, rules: RuleSet, now_ms: int) -> None:
+    def follow(self, kept: Kept, signs: Signs, rules: KnownRules, now_ms: int) -> None:
         """Take over what a pass wrote."""
         self.open = kept.open
         self.past = keeping.remembered(self.past, kept, rules.by_name, now_ms)
@@ -36,7 +36,7 @@ class AlertMemory:
         self.next_ms = kept.next_ms
 
 
-def read(engine: Engine, holder: str, rules: RuleSet, now_ms: int) -> AlertMemory:
+def read(engine: Engine, holder: str, rules: KnownRules, now_ms: int) -> AlertMemory:
     """Begin a term, and read where the last one ended. Raises StoreError."""
     term = alert_rows.take_term(engine, holder, now_ms)
     found: Sequence[Alert] = alert_rows.open_alerts(engine)

@@ -16,7 +16,7 @@ from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.flow import level_signs, recovery
 from poller.domain.alerts.flow.keeping import Alerts
 from poller.domain.alerts.flow.known_device import KnownDevice
-from poller.domain.alerts.flow.rule_set import RuleSet, is_about_devices
+from poller.domain.alerts.flow.known_rules import KnownRules, is_about_devices
 from poller.domain.alerts.flow.sign import Sign, Signs
 from poller.domain.alerts.mark import Mark
 from poller.domain.alerts.rule import (
@@ -79,7 +79,7 @@ class LevelReader:
         """Return the dark sites."""
         return site_windows.dark(self._redis, self._keys)
 
-    def look(self, alerts: Alerts, rules: RuleSet, news: News | None, now_ms: int) -> Look:
+    def look(self, alerts: Alerts, rules: KnownRules, news: News | None, now_ms: int) -> Look:
         """Look at what the news name; at everything if there are None."""
         scope = self._scope(alerts, rules, news)
         statuses = self._statuses(scope.values())
@@ -99,7 +99,7 @@ class LevelReader:
         signs = Signs(found.holding, found.gone, found.ended, is_full=news is None)
         return Look(signs, levels.down, levels.outages)
 
-    def _scope(self, alerts: Alerts, rules: RuleSet, news: News | None) -> dict[str, Alert]:
+    def _scope(self, alerts: Alerts, rules: KnownRules, news: News | None) -> dict[str, Alert]:
         """The alerts that the look is about: of the news, of sites, and alerts about missing data
         that may soon be told. No news tell of their end.
         """
@@ -148,7 +148,9 @@ class LevelReader:
             marks=marks,
         )
 
-    def _add_down(self, found: _Found, rules: RuleSet, levels: _Levels, news: News | None) -> None:
+    def _add_down(
+        self, found: _Found, rules: KnownRules, levels: _Levels, news: News | None
+    ) -> None:
         ids = set(levels.down)
         if news is not None:
             ids &= set(news.device_ids)
@@ -158,7 +160,7 @@ class LevelReader:
             found.add(level_signs.unreachable(rules, devices[device_id], since_ms))
 
     def _add_failing(
-        self, found: _Found, rules: RuleSet, levels: _Levels, news: News | None
+        self, found: _Found, rules: KnownRules, levels: _Levels, news: News | None
     ) -> None:
         ids = set(levels.troubled)
         if news is not None:
@@ -172,13 +174,13 @@ class LevelReader:
                 status = statuses[target_id]
                 found.add(level_signs.failing(rules, device, target_id, status))
 
-    def _add_marked(self, found: _Found, rules: RuleSet, levels: _Levels) -> None:
+    def _add_marked(self, found: _Found, rules: KnownRules, levels: _Levels) -> None:
         device_of = self._facts.devices_of(levels.marks)
         devices = self._facts.read(set(device_of.values()))
         for target_id, device in self._polled(device_of, devices):
             found.add(level_signs.marked(rules, device, target_id, levels.marks[target_id]))
 
-    def _add_stale(self, found: _Found, rules: RuleSet, levels: _Levels, now_ms: int) -> None:
+    def _add_stale(self, found: _Found, rules: KnownRules, levels: _Levels, now_ms: int) -> None:
         stale = self._stale.read(rules, now_ms)
         for down in levels.down.values():
             for target_id in down.target_ids:
@@ -200,7 +202,7 @@ class LevelReader:
                 yield target_id, device
 
     def _judge(
-        self, found: _Found, identity: str, alert: Alert, rules: RuleSet, levels: _Levels
+        self, found: _Found, identity: str, alert: Alert, rules: KnownRules, levels: _Levels
     ) -> None:
         """Find out whether an alert without a sign is over."""
         rule = rules.by_name.get(alert.rule)
@@ -238,7 +240,7 @@ class LevelReader:
         return recovery.target_well_ms(alert, condition, status)
 
 
-def _may_be_told_soon(alert: Alert, rules: RuleSet) -> bool:
+def _may_be_told_soon(alert: Alert, rules: KnownRules) -> bool:
     """Whether an alert about missing data waits to be told."""
     rule = rules.by_name.get(alert.rule)
     waits = alert.state is AlertState.PENDING or bool(alert.suppressed_by)

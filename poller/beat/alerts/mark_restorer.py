@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from poller.beat.leadership import Leader
 from poller.domain.alerts import mark
 from poller.domain.alerts.alert import Alert
-from poller.domain.alerts.flow.rule_set import RuleSet
+from poller.domain.alerts.flow.known_rules import KnownRules
 from poller.domain.alerts.mark import Mark
 from poller.observability import logs
 from poller.state.board.alert_levels import AlertLevels
@@ -25,7 +25,7 @@ class MarkRestorer:
         self._levels = AlertLevels(board)
         self._leader = leader
 
-    def follow(self, rules: RuleSet, alerts: Iterable[Alert]) -> bool:
+    def follow(self, rules: KnownRules, alerts: Iterable[Alert]) -> bool:
         """Write the version of the rules, if the board has another one. Returns whether the board
         had none: it is new or was emptied, and has the marks of the open alerts again.
 
@@ -42,7 +42,7 @@ class MarkRestorer:
         return not stored
 
 
-def _texts(rules: RuleSet, alerts: Iterable[Alert]) -> dict[int, str]:
+def _texts(rules: KnownRules, alerts: Iterable[Alert]) -> dict[int, str]:
     """The stored marks of each target, from the alerts that workers' marks made."""
     by_target: dict[int, list[Mark]] = defaultdict(list)
     for alert in alerts:

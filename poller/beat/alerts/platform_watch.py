@@ -9,8 +9,8 @@ from poller.bootstrap import Services
 from poller.db.alerts import alert_facts
 from poller.domain.alerts.flow import level_signs
 from poller.domain.alerts.flow.keeping import Alerts
+from poller.domain.alerts.flow.known_rules import KnownRules
 from poller.domain.alerts.flow.level_signs import Trouble
-from poller.domain.alerts.flow.rule_set import RuleSet
 from poller.domain.alerts.flow.sign import Sign
 from poller.domain.alerts.rule import PlatformProblem, PlatformTrouble
 from poller.domain.record import sink_report
@@ -33,12 +33,12 @@ class PlatformLook:
     troubles: Mapping[tuple[PlatformProblem, str], Trouble]
     well: frozenset[tuple[PlatformProblem, str]]
 
-    def signs(self, rules: RuleSet, now_ms: int) -> Iterator[Sign]:
+    def signs(self, rules: KnownRules, now_ms: int) -> Iterator[Sign]:
         """Yield the signs of the troubles."""
         for trouble in self.troubles.values():
             yield from level_signs.troubled_platform(rules, trouble, now_ms)
 
-    def gone(self, alerts: Alerts, rules: RuleSet, now_ms: int) -> dict[str, int]:
+    def gone(self, alerts: Alerts, rules: KnownRules, now_ms: int) -> dict[str, int]:
         """Return the alerts whose trouble is over."""
         found = {}
         for identity, alert in alerts.items():

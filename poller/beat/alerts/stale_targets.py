@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from poller.bootstrap import Services
 from poller.domain.alerts.flow import level_signs
-from poller.domain.alerts.flow.rule_set import RuleSet
+from poller.domain.alerts.flow.known_rules import KnownRules
 from poller.domain.record.target_status import Status
 from poller.state.board import failing_targets
 from poller.state.board.alert_levels import AlertLevels
@@ -28,7 +28,7 @@ class StaleTargets:
         self._keys = services.keys
         self._levels = AlertLevels(services.board)
 
-    def read(self, rules: RuleSet, now_ms: int) -> dict[int, int]:
+    def read(self, rules: KnownRules, now_ms: int) -> dict[int, int]:
         """Return targets with the end of their last good poll in ms; 0: never."""
         wait_ms = level_signs.shortest_wait_ms(rules)
         if not wait_ms:

@@ -137,7 +137,7 @@ class Covering:
         return Cover("", until_ms, (device.id,) if device and wants_poll else ())
 
     def _polled_ms(self, alert: Alert, condition: Condition) -> int:
-        """When a subject was last polled; a site: when its canaries were, and could have answered."""
+        """When a subject was last polled; a site when its canaries were and had time to answer."""
         if isinstance(condition, SiteDark):
             had_time = self._now_ms >= alert.seen_ms + CANARY_MS
             return alert.seen_ms if had_time else 0

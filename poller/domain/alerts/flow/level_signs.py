@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.flow.known_device import KnownDevice
-from poller.domain.alerts.flow.rule_set import RuleSet, Selected
+from poller.domain.alerts.flow.known_rules import KnownRules, Selected
 from poller.domain.alerts.flow.sign import Sign
 from poller.domain.alerts.mark import Mark
 from poller.domain.alerts.rule import (
@@ -34,7 +34,7 @@ class Trouble:
     value: float | None = None
 
 
-def unreachable(rules: RuleSet, device: KnownDevice, since_ms: int) -> Iterator[Sign]:
+def unreachable(rules: KnownRules, device: KnownDevice, since_ms: int) -> Iterator[Sign]:
     """Yield the signs of a device that the board has as down."""
     for selected, _ in rules.of_kind(DeviceUnreachable):
         if selected.accepts(device):
@@ -42,7 +42,9 @@ def unreachable(rules: RuleSet, device: KnownDevice, since_ms: int) -> Iterator[
             yield Sign(rule=selected.rule, subject=subject, since_ms=since_ms, seen_ms=since_ms)
 
 
-def failing(rules: RuleSet, device: KnownDevice, target_id: int, status: Status) -> Iterator[Sign]:
+def failing(
+    rules: KnownRules, device: KnownDevice, target_id: int, status: Status
+) -> Iterator[Sign]:
     """Yield the signs of a target that fails for certain while its device responds."""
     if status.state is not State.FAILING:
         return
@@ -55,14 +57,14 @@ def failing(rules: RuleSet, device: KnownDevice, target_id: int, status: Status)
             )
 
 
-def shortest_wait_ms(rules: RuleSet, shortest_interval_ms: int = 1_000) -> int:
+def shortest_wait_ms(rules: KnownRules, shortest_interval_ms: int = 1_000) -> int:
     """Return the age of the last good poll below which no rule can miss data."""
     intervals = [condition.intervals for _, condition in rules.of_kind(NoData)]
     return round(min(intervals) * shortest_interval_ms) if intervals else 0
 
 
 def no_data(
-    rules: RuleSet, device: KnownDevice, target_id: int, ok_ms: int, now_ms: int
+    rules: KnownRules, device: KnownDevice, target_id: int, ok_ms: int, now_ms: int
 ) -> Iterator[Sign]:
     """Yield the signs of a target whose last good poll is too long ago; `ok_ms` is 0 if it never
     had one.
@@ -76,7 +78,7 @@ def no_data(
 
 
 def marked(
-    rules: RuleSet, device: KnownDevice, target_id: int, marks: Sequence[Mark]
+    rules: KnownRules, device: KnownDevice, target_id: int, marks: Sequence[Mark]
 ) -> Iterator[Sign]:
     """Yield the signs of the conditions that workers marked. A mark of a rule that is gone has
     none.
@@ -96,7 +98,7 @@ def marked(
         )
 
 
-def dark(rules: RuleSet, outage: Outage) -> Iterator[Sign]:
+def dark(rules: KnownRules, outage: Outage) -> Iterator[Sign]:
     """Yield the signs of a dark site. Its canaries were polled at `asked_ms`, and found nobody."""
     seen_ms = max(outage.since_ms, outage.asked_ms)
     for selected, _ in rules.of_kind(SiteDark):
@@ -109,7 +111,7 @@ def dark(rules: RuleSet, outage: Outage) -> Iterator[Sign]:
             )
 
 
-def troubled_platform(rules: RuleSet, trouble: Trouble, now_ms: int) -> Iterator[Sign]:
+def troubled_platform(rules: KnownRules, trouble: Trouble, now_ms: int) -> Iterator[Sign]:
     """Yield the signs of a problem of the platform."""
     for selected, condition in rules.of_kind(PlatformTrouble):
         if condition.problem is trouble.problem:

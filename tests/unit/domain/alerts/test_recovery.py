@@ -8,8 +8,8 @@ import pytest
 
 from poller.domain.alerts.alert import Alert, AlertState, Subject
 from poller.domain.alerts.flow import level_signs, recovery
+from poller.domain.alerts.flow.known_rules import KnownRules
 from poller.domain.alerts.flow.level_signs import Trouble
-from poller.domain.alerts.flow.rule_set import RuleSet
 from poller.domain.alerts.mark import MOST_MARKS, Mark
 from poller.domain.alerts.rule import (
     Condition,
@@ -100,39 +100,39 @@ def test_a_rule_selects_devices_targets_and_sites_by_its_filter() -> None:
     """A filter of a collector selects a device by its targets; one of a tag selects no site."""
     snmp = replace(UNREACHABLE, where=target_filter.parse("collector:snmp"))
     other = replace(UNREACHABLE, where=target_filter.parse("collector:http"))
-    assert list(level_signs.unreachable(RuleSet(1, [snmp]), device(1), SEEN))
-    assert not list(level_signs.unreachable(RuleSet(1, [other]), device(1), SEEN))
+    assert list(level_signs.unreachable(KnownRules(1, [snmp]), device(1), SEEN))
+    assert not list(level_signs.unreachable(KnownRules(1, [other]), device(1), SEEN))
     outage = Outage("ams", 1, SEEN, SEEN + 9)
     for text, number in (("site:ams", 1), ("site:ber", 0), ("tag:core", 0)):
-        rules = RuleSet(1, [replace(DARK, where=target_filter.parse(text))])
+        rules = KnownRules(1, [replace(DARK, where=target_filter.parse(text))])
         assert len(list(level_signs.dark(rules, outage))) == number
-    off = RuleSet(1, [replace(UNREACHABLE, enabled=False)])
+    off = KnownRules(1, [replace(UNREACHABLE, enabled=False)])
     assert not list(level_signs.unreachable(off, device(1), SEEN))
 
 
 def test_a_failing_target_is_told_by_its_code() -> None:
     """A rule with codes tells of these only, and no rule of a target that is well."""
-    codes = RuleSet(1, [replace(FAILING, condition=TargetFailing(("auth_failed",)))])
+    codes = KnownRules(1, [replace(FAILING, condition=TargetFailing(("auth_failed",)))])
     assert list(level_signs.failing(codes, device(1), 1001, REFUSED))
     assert not list(level_signs.failing(codes, device(1), 1001, BAD))
-    assert not list(level_signs.failing(RuleSet(1, [FAILING]), device(1), 1001, GOOD))
+    assert not list(level_signs.failing(KnownRules(1, [FAILING]), device(1), 1001, GOOD))
 
 
 def test_data_are_missing_after_so_many_intervals() -> None:
     """The intervals are those of the target; its first one begins when it is made."""
-    rules = RuleSet(1, [MISSING])
+    rules = KnownRules(1, [MISSING])
     wait = 5 * 60_000
     assert not list(level_signs.no_data(rules, device(1), 1001, SEEN, SEEN + wait))
     [sign] = level_signs.no_data(rules, device(1), 1001, SEEN, SEEN + wait + 1)
     assert (sign.since_ms, sign.value) == (SEEN, 5.0)
     assert level_signs.shortest_wait_ms(rules) == 5_000
-    assert level_signs.shortest_wait_ms(RuleSet(1, [LOAD])) == 0
+    assert level_signs.shortest_wait_ms(KnownRules(1, [LOAD])) == 0
 
 
 def test_a_mark_of_a_rule_that_is_gone_has_no_sign() -> None:
     """Marks stay on the board until the next poll; their rule may have gone before."""
     marks = [Mark(LOAD.id, "cpu=1", SEEN, SEEN, 9.0), Mark(99, "cpu=1", SEEN, SEEN)]
-    [sign] = level_signs.marked(RuleSet(1, [LOAD]), device(1), 1001, marks)
+    [sign] = level_signs.marked(KnownRules(1, [LOAD]), device(1), 1001, marks)
     assert (sign.subject.series, sign.subject.target, sign.value) == ("cpu=1", "snmp", 9.0)
 
 
@@ -140,7 +140,7 @@ def test_a_trouble_of_the_platform_is_told_by_its_part() -> None:
     """The alert names the queue, sink, job or worker."""
     rule = Rule("behind", PlatformTrouble(PlatformProblem.SINK_BEHIND), id=9)
     trouble = Trouble(PlatformProblem.SINK_BEHIND, "influx", SEEN, "is down", 7.0)
-    [sign] = level_signs.troubled_platform(RuleSet(1, [rule, LOAD]), trouble, SEEN + 9)
+    [sign] = level_signs.troubled_platform(KnownRules(1, [rule, LOAD]), trouble, SEEN + 9)
     assert sign.identity == "behind|platform|influx"
     assert (sign.since_ms, sign.seen_ms, sign.value) == (SEEN, SEEN + 9, 7.0)
 

@@ -33,7 +33,7 @@ class Selected(NamedTuple):
         return self.wanted.accepts(DeviceFacts("", site=site))
 
 
-class RuleSet:
+class KnownRules:
     """Rules by name and id, and by what they are about."""
 
     def __init__(self, version: int, rules: Sequence[Rule]) -> None:
