@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from poller.domain.alerts import judgement, rule_form, would_fire
+from poller.domain.alerts import judgement, rule_form
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.rule import DeviceUnreachable, NoData, Rule, TargetFailing
-from poller.domain.alerts.would_fire import Held, Pair
+from poller.domain.alerts.rules import would_fire
+from poller.domain.alerts.rules.would_fire import Held, Pair
 from poller.domain.inventory.filter_match import DeviceFacts, FilterMatch
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.domain.record.event_kinds import Event
