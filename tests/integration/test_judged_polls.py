@@ -20,6 +20,7 @@ from poller.db import migrate
 from poller.db.alerts import rule_rows
 from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.alerts import judgement
+from poller.domain.alerts import mark as mark_format
 from poller.domain.alerts.mark import Mark
 from poller.domain.alerts.rule import InterfaceDown, MetricCondition, Rule, Threshold
 from poller.domain.inventory import target_filter
@@ -32,7 +33,7 @@ from tests.integration.worlds import Fake, World
 
 PERSON = Actor("ada", ActorKind.CLI, "")
 HOT = Threshold("temperature", above=60.0)
-LOADED_WITHIN_S = 10.0
+LOADED_WITHIN_S = 30.0
 
 
 class Scripted(Fake):
@@ -195,6 +196,22 @@ def test_an_interface_that_was_down_before_is_not_told_by_a_new_worker(
     assert watch.poll() == []
     watch.another_worker()
     assert watch.poll() == []
+
+
+def test_nothing_is_judged_while_the_board_tells_no_version(
+    watch: Watch, collector: Scripted
+) -> None:
+    """Redis was emptied, and the leader has not restored the marks yet."""
+    rule_id = watch.rule(HOT)
+    collector.heat(70.0)
+    [mark] = watch.poll()
+    watch.services.redis.delete(watch.services.keys.rules, watch.services.keys.marks)
+    collector.heat(20.0)
+    assert watch.poll() == []
+    watch.levels.put_marks("", {watch.target_id: mark_format.pack([mark])})
+    watch.tell()
+    collector.heat(70.0)
+    assert [(each.rule_id, each.since_ms) for each in watch.poll()] == [(rule_id, mark.since_ms)]
 
 
 def test_a_broken_judge_costs_no_poll(

@@ -59,13 +59,14 @@ class PollJudge:
     ) -> list[MarkChange]:
         """Return the marks that change. Polls that are retried are not judged.
 
-        To be called before the readings are written: the newest stored poll is then the one before.
-        Never raises for a store or for a rule.
+        While the board tells no version, it may lack the marks too, and nothing is judged. To be
+        called before the readings are written: the newest stored poll is then the one before. Never
+        raises for a store or for a rule.
         """
         known = self._rules.known(rules_version, time.monotonic())
-        if not known.version:
+        if not known.version or not rules_version:
             return []
-        is_current = 0 < rules_version <= known.version
+        is_current = rules_version <= known.version
         changes = []
         for poll, watch in self._watched(polls, retried, known):
             try:
