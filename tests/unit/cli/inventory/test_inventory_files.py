@@ -69,6 +69,7 @@ DEVICES = st.builds(
     tags=st.lists(WORDS, max_size=3).map(lambda words: tuple(sorted(set(words)))),
     requires=st.dictionaries(WORDS, WORDS, max_size=2),
     enabled=st.booleans(),
+    parent=st.just("") | NAMES,
 )
 FLEETS = st.lists(
     st.tuples(DEVICES, st.lists(TARGETS, max_size=3, unique_by=lambda t: t.name)),
@@ -83,9 +84,7 @@ def read(path: Path, text: str, name: str) -> ParsedFile:
 
 
 def named(name: str) -> DeviceDraft:
-    return DeviceDraft(
-        name, "::1", "", "", tags=("+1", "@a"), requires={}, enabled=True, parent=""
-    )
+    return DeviceDraft(name, "::1", "", "", tags=("+1", "@a"), requires={}, enabled=True, parent="")
 
 
 def drafts(found: ParsedFile) -> list[tuple[DeviceDraft, list[TargetDraft]]]:

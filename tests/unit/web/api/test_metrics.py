@@ -14,6 +14,7 @@ import web_overviews as fleet
 from prometheus_client.parser import text_string_to_metric_families
 
 from poller import errors
+from poller.domain.alerts.alert_numbers import AlertNumbers
 from poller.domain.jobs.job_health import JobState
 from poller.domain.jobs.run_totals import EDGES_S, RunOutcome, RunTotals
 from poller.domain.record.overview import Overview
@@ -80,7 +81,7 @@ def test_the_documented_metrics_are_the_exposed_ones() -> None:
     loads = (fleet.load("poll.acme", workers=0),)
     overview = dataclasses.replace(fleet.FAILING, loads=loads, workers=workers)
     jobs = [reading(totals=ran(), last_success_age_s=5.0)]
-    of_cluster = exposed(metrics.render(overview, Level.OK, jobs).decode())
+    of_cluster = exposed(metrics.render(overview, Level.OK, jobs, AlertNumbers()).decode())
     of_processes = exposed(process_metrics_text())
     assert not of_cluster.keys() & of_processes.keys()
     assert of_cluster | of_processes == documented
