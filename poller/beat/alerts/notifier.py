@@ -123,6 +123,10 @@ class Notifier:
         freed = delivery_rows.free_leases(self._engine, self._token)
         if freed:
             log.info("deliveries_taken_over", count=freed)
+        now_ms = database_clock.now_ms(self._engine)
+        lost = delivery_rows.close_unknown(self._engine, self._threads.keys(), now_ms)
+        if lost:
+            log.warning("deliveries_without_receiver", count=lost)
         self._term = self._leader.terms
 
     def _log_failure(self, failure: str) -> None:
