@@ -21,6 +21,7 @@ from poller.db.inventory import devices
 from poller.domain.access.actor import Actor
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.rule import Severity
+from poller.domain.alerts.telling import quiet_hours
 from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.delivery import Delivery, DeliveryState, NextStep
 from poller.domain.alerts.telling.notice import Notice, NoticeKind
@@ -32,6 +33,7 @@ from tests.contract.stored_alerts import count, fire, resolve, store
 NOW = 1_800_000_000_000
 SECOND = 1_000
 MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
 LEASE = 150 * SECOND
 SENT = NextStep(DeliveryState.SENT, 0, is_event=False)
 DEAD = NextStep(DeliveryState.DEAD, 0, is_event=True)
@@ -314,3 +316,26 @@ def test_a_test_is_in_the_ledger_and_not_retried(engine: Engine) -> None:
     assert delivery_listing.one(engine, made).state is DeliveryState.DEAD
     assert delivery_rows.made_since(engine, 0) == {}
     assert delivery_listing.retry(engine, command_actor.of_command(), (), "mail", NOW) == []
+
+
+def test_an_end_that_quiet_hours_held_is_told_when_they_end(engine: Engine) -> None:
+    """Also hours later, and without a wait for a full look."""
+    hours = quiet_hours.parse(["22:00-09:00"], "UTC")  # NOW is 08:00
+    alert = fire(engine, 1, NOW - 2 * HOUR, severity=Severity.WARNING)
+    maker(engine).make(NOW - 2 * HOUR + 6 * SECOND)
+    resolve(engine, alert, NOW - HOUR)
+    quiet = maker(engine, Route("ops", ("mail",), quiet_hours=hours))
+    for minute in range(59):
+        assert quiet.make(NOW + minute * MINUTE)[0] == 0
+    assert quiet.make(NOW + 59 * MINUTE + 59 * SECOND) == (0, NOW + HOUR)
+    assert quiet.make(NOW + HOUR)[0] == 1
+
+
+def test_what_waits_for_a_receiver_that_is_gone_is_closed(engine: Engine) -> None:
+    """A delivery to a receiver that the settings no longer have is dead, with the reason."""
+    [made] = make_deliveries(engine, 1)
+    assert delivery_rows.close_unknown(engine, ["mail"], NOW) == 0
+    assert delivery_rows.close_unknown(engine, ["hook"], NOW) == 1
+    found = delivery_listing.one(engine, made.id)
+    assert found.state is DeliveryState.DEAD
+    assert "no receiver of this name" in found.answer

@@ -24,6 +24,8 @@ from poller.state.cluster import overview_reader
 log = logs.get(__name__)
 
 _TIMEOUT_S = 10.0
+#: The wait after a fault, if `heartbeat_s` is longer.
+_RETRY_S = 15.0
 #: How often a standby looks whether it leads now.
 _LOOK_S = 1.0
 
@@ -53,9 +55,15 @@ class DeadManSwitch:
                 continue
             self._due_mono = time.monotonic() + self._every_s
             try:
-                self._log_fault(self.request_if_working())
+                self._press()
             except Exception:  # door: the end of this thread; it must not die
                 log.exception("dead_man_switch_broke")
+
+    def _press(self) -> None:
+        fault = self.request_if_working()
+        if fault:
+            self._due_mono = time.monotonic() + min(self._every_s, _RETRY_S)
+        self._log_fault(fault)
 
     def request_if_working(self) -> str:
         """Request the URL if board, database and polls are well. Returns why not, else ""."""

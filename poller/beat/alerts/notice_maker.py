@@ -28,6 +28,8 @@ from poller.domain.alerts.telling.told import Told
 RECENT_MS = 10 * 60_000
 FULL_MS = 7 * 86_400_000
 FULL_EVERY_MS = 60_000
+#: An end that is older was found by a full look: it waits for no others of its group.
+_OLD_END_MS = 60_000
 _URGENCY = {severity.value: number for number, severity in enumerate(Severity)}
 
 
@@ -37,7 +39,6 @@ class _Read:
 
     alerts: Sequence[Alert]
     told: Mapping[int, Mapping[str, Told]]
-    is_first: bool
 
 
 class NoticeMaker:
@@ -63,6 +64,7 @@ class NoticeMaker:
         self._seen_ms: dict[tuple[int, bool], int] = {}  # (alert id, is open) -> since when known
         self._routes_of: dict[int, tuple[str, ...]] = {}
         self._full_look_ms = 0
+        self._held_since_ms = 0  # the oldest end that is not told yet, such as in quiet hours
 
     def make(self, now_ms: int) -> tuple[int, int]:
         """Store the notices that are due. Returns how many, and when to look again (0: not).
@@ -74,6 +76,7 @@ class NoticeMaker:
         if plan.notices or plan.untold_ends:
             made = self._made(plan.notices, now_ms)
             delivery_rows.make(self._engine, made, plan.untold_ends, now_ms)
+        self._held_since_ms = _oldest_held(read.alerts, plan, now_ms)
         return len(plan.notices), plan.due_ms
 
     def _fitted(self, given: Route) -> Route:
@@ -86,7 +89,9 @@ class NoticeMaker:
     def _read(self, now_ms: int) -> _Read:
         is_first = not self._full_look_ms
         is_full = now_ms >= self._full_look_ms + FULL_EVERY_MS
-        since_ms = now_ms - (FULL_MS if is_full else RECENT_MS)
+        since_ms = now_ms - FULL_MS
+        if not is_full:
+            since_ms = min(now_ms - RECENT_MS, self._held_since_ms)
         short_since_ms = now_ms - RECENT_MS if self._has_short else None
         with sql.reading(self._engine) as conn:
             found = notified_alerts.firing(conn)
@@ -96,7 +101,7 @@ class NoticeMaker:
         if is_full:
             self._full_look_ms = now_ms
         self._remember(found, is_first, now_ms)
-        return _Read(found, told.summed(tellings), is_first)
+        return _Read(found, told.summed(tellings))
 
     def _choose_routes(self, conn: Connection, found: Sequence[Alert]) -> None:
         """Find the routes of new alerts. Those of an alert stay the same until it ends."""
@@ -114,7 +119,8 @@ class NoticeMaker:
         for alert in found:
             key = (alert.id, alert.is_open)
             happened_ms = alert.fired_ms if alert.is_open else alert.resolved_ms
-            new_ms = min(happened_ms, now_ms) if is_first else now_ms
+            is_old_end = not alert.is_open and happened_ms < now_ms - _OLD_END_MS
+            new_ms = min(happened_ms, now_ms) if is_first or is_old_end else now_ms
             self._seen_ms[key] = before.get(key, new_ms)
 
     def _plan(self, read: _Read, now_ms: int) -> NoticePlan:
@@ -172,3 +178,11 @@ class NoticeMaker:
                     yield NoticeForReceiver(name, part)
             else:
                 yield NoticeForReceiver(name, whole.cut(api.MOST_ALERTS))
+
+
+def _oldest_held(found: Sequence[Alert], plan: NoticePlan, now_ms: int) -> int:
+    """When the oldest end came that was read and is not told now; now if there is none."""
+    told_now = {item.alert.id for each in plan.notices for item in each.items}
+    told_now |= {alert_id for alert_id, _ in plan.untold_ends}
+    held = [each.resolved_ms for each in found if not each.is_open and each.id not in told_now]
+    return min(held, default=now_ms)

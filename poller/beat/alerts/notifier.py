@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Sequence
 
 from poller import errors
@@ -31,6 +32,8 @@ log = logs.get(__name__)
 LOOK_EVERY_S = 5.0
 #: The shortest pause, however often the keeper wakes the notifier.
 _LEAST_PAUSE_S = 0.2
+#: The pause after a look, in lengths of the look: thousands of alerts must not slow the ticks.
+_PAUSE_SHARE = 3
 
 
 class Notifier:
@@ -79,6 +82,7 @@ class Notifier:
             self._woken.wait(pause_s)
             self._woken.clear()
             pause_s = LOOK_EVERY_S
+            started_mono = time.monotonic()
             if self._stopping.is_set() or not self._leader.leads:
                 continue
             try:
@@ -90,7 +94,8 @@ class Notifier:
                 self._log_failure(str(error))
             except Exception:  # door: the end of this thread; it must not die
                 log.exception("notifier_broke")
-            self._stopping.wait(_LEAST_PAUSE_S)
+            took_s = time.monotonic() - started_mono
+            self._stopping.wait(max(_LEAST_PAUSE_S, _PAUSE_SHARE * took_s))
 
     def look(self) -> float:
         """Make the notices that are due, and wake the receivers. Returns the pause until the next
@@ -123,6 +128,10 @@ class Notifier:
         freed = delivery_rows.free_leases(self._engine, self._token)
         if freed:
             log.info("deliveries_taken_over", count=freed)
+        now_ms = database_clock.now_ms(self._engine)
+        lost = delivery_rows.close_unknown(self._engine, self._threads.keys(), now_ms)
+        if lost:
+            log.warning("deliveries_without_receiver", count=lost)
         self._term = self._leader.terms
 
     def _log_failure(self, failure: str) -> None:

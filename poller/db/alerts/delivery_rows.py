@@ -5,7 +5,7 @@ Every attempt holds a lease. A delivery whose leader died is sent again under th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,6 +199,18 @@ def free_leases(engine: Engine, token: str) -> int:
             deliveries.update().where(held).values(lease_until_ms=0, lease_token="")
         )
         return int(freed.rowcount)
+
+
+def close_unknown(engine: Engine, receivers: Collection[str], now_ms: int) -> int:
+    """Let what waits for receivers that the settings no longer have be dead; returns how many."""
+    unknown = sa.and_(_WAITING, deliveries.c.receiver.not_in(list(receivers)))
+    values = {
+        "state": DeliveryState.DEAD.value,
+        "ended_ms": now_ms,
+        "answer": "the settings of the leader have no receiver of this name",
+    }
+    with sql.writing(engine) as conn:
+        return int(conn.execute(deliveries.update().where(unknown).values(values)).rowcount)
 
 
 def record_test(engine: Engine, receiver: str, sent: Notice, answer: str, is_sent: bool) -> int:
