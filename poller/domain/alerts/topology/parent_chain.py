@@ -26,7 +26,7 @@ def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     chain: list[Key] = above(parents, device)
     last = chain[-1] if chain else device
     if parents.get(last) == device:
-        return (device, *chain, device)
+        return [device, *chain, device]
     return ()
 
 
