@@ -28,7 +28,7 @@ def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     if parents.get(last) == device:
         chain.insert(0, device)
         chain.append(device)
-        return chain
+        return tuple(chain)
     return ()
 
 
