@@ -114,4 +114,5 @@ def test_kinds_are_in_the_past_tense() -> None:
         "back",
         "paused",
         "resumed",
+        "applied",
     }
