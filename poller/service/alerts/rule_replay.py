@@ -87,7 +87,7 @@ def ask(services: Services, question: Question, watch: Watch = iter) -> Answer:
     if isinstance(condition, PlatformTrouble):
         raise errors.InvalidInput(
             "when.is: history does not tell the troubles of the platform itself",
-            hint="poller events has what happened; poller status has what is wrong now",
+            hint="poller status has what is wrong now",
             field="when.is",
         )
     if question.rule.is_judged_by_workers or isinstance(condition, NoData):
@@ -205,7 +205,7 @@ def _notes(services: Services, question: Question, answer: Answer) -> list[str]:
     notes = []
     if not answer.is_complete:
         notes.append(
-            f"looked at {answer.looked_at:,} of {answer.of:,} targets: ask for fewer with --where"
+            f"looked at {answer.looked_at:,} of {answer.of:,} targets: ask for fewer with where"
         )
     settings = services.settings
     if question.rule.is_judged_by_workers:

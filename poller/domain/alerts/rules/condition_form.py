@@ -111,7 +111,7 @@ def _threshold(fields: FormFields) -> Condition:
     metric = fields.text("metric", LONGEST_METRIC)
     if not metric or " " in metric:
         fault = "it is missing" if not metric else "a name of a metric has no blanks"
-        raise fields.refuse("metric", fault, "poller readings series lists what is stored")
+        raise fields.refuse("metric", fault, "name a metric of a series, such as ifHCInOctets")
     measure = fields.choice("measure", Measure, Measure.VALUE)
     above = fields.number("above", None, -_LARGEST, _LARGEST)
     below = fields.number("below", None, -_LARGEST, _LARGEST)

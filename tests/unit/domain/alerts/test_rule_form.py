@@ -115,7 +115,12 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     ({"when": {"is": "treshold"}}, "when.is", 'no "treshold"', "did you mean threshold?"),
     ({"when": {"is": "no_data", "days": 2}}, "when.days", "no such field", "intervals"),
     ({"when": {"is": "no_data", "intervals": 1}}, "when.intervals", "out of bounds", "from 2"),
-    ({"when": {"is": "threshold", "above": 1}}, "when.metric", "it is missing", "series"),
+    (
+        {"when": {"is": "threshold", "above": 1}},
+        "when.metric",
+        "it is missing",
+        "a metric of a series",
+    ),
     ({"when": {"is": "threshold", "metric": "x"}}, "when.above", "it is missing", "below: 10"),
     (
         {"when": {"is": "threshold", "metric": "x", "above": 1, "below": 2}},
