@@ -18,7 +18,6 @@ from poller.db.alerts.alert_tables import alert_rules
 from poller.db.alerts.rules import owned_rules
 from poller.db.alerts.rules.owned_rules import Replaced
 from poller.domain.access.actor import Actor, ActorKind
-from poller.domain.alerts import builtin_rules
 from poller.domain.alerts.rule import (
     DeviceUnreachable,
     Measure,
@@ -27,6 +26,7 @@ from poller.domain.alerts.rule import (
     Severity,
     Threshold,
 )
+from poller.domain.alerts.rules import builtin_rules
 from poller.domain.inventory.target_filter import TargetFilter
 
 KIM = Actor("kim", ActorKind.CLI, "host-1")

@@ -79,7 +79,8 @@ class RuleFileWatch:
             done = rule_file.apply(self._engine, file, _actor())
         except errors.InvalidInput as error:
             hint = f"; {error.hint}" if error.hint else ""
-            self._tell_fault(path, f"{error}{hint}", now_ms)
+            fault = f"{error}{hint}".removeprefix(path).lstrip(":, ")
+            self._tell_fault(path, fault, now_ms)
             return
         self._tell_fault(path, "", now_ms)
         if done != Replaced(unchanged=len(file.rules)):

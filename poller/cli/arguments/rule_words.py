@@ -9,8 +9,8 @@ import typer
 
 from poller import errors
 from poller.cli.arguments import completion
-from poller.domain.alerts.condition_form import KINDS
 from poller.domain.alerts.rule import Severity
+from poller.domain.alerts.rules.condition_form import KINDS
 
 Condition = Annotated[
     list[str],

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from poller import errors
-from poller.domain.alerts import condition_form, text_template
-from poller.domain.alerts.form_fields import FormFields, shown
+from poller.domain.alerts import text_template
 from poller.domain.alerts.rule import (
     Condition,
     DeviceUnreachable,
@@ -17,6 +16,8 @@ from poller.domain.alerts.rule import (
     Severity,
     SiteDark,
 )
+from poller.domain.alerts.rules import condition_form
+from poller.domain.alerts.rules.form_fields import FormFields, shown
 from poller.domain.inventory import duration, naming, target_filter
 from poller.domain.inventory.filter_match import FilterMatch
 from poller.domain.inventory.target_filter import ANY, TargetFilter

@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from poller.db.alerts.rules.rule_statements import StoredRule
-from poller.domain.alerts import condition_form, text_template
+from poller.domain.alerts import text_template
 from poller.domain.alerts.rule import Condition, Rule
-from poller.domain.alerts.would_fire import Firing
+from poller.domain.alerts.rules import condition_form
+from poller.domain.alerts.rules.would_fire import Firing
 from poller.domain.inventory import duration, target_filter
 from poller.domain.inventory.target_filter import ANY
 from poller.presentation.record import instants

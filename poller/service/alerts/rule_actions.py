@@ -19,9 +19,10 @@ from poller.db.alerts.rules.owned_rules import Replaced
 from poller.db.alerts.rules.rule_statements import StoredRule
 from poller.db.record import event_rows
 from poller.domain.access.actor import Actor
-from poller.domain.alerts import rule_form, rule_warnings
+from poller.domain.alerts import rule_form
 from poller.domain.alerts.rule import Rule
-from poller.domain.alerts.rule_warnings import KnownSeries
+from poller.domain.alerts.rules import rule_warnings
+from poller.domain.alerts.rules.rule_warnings import KnownSeries
 from poller.domain.inventory import did_you_mean, target_filter
 from poller.domain.inventory.target_filter import ANY
 from poller.domain.record.event_kinds import EventFilter, Kind

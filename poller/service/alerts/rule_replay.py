@@ -18,7 +18,7 @@ from poller.db.history import polls_of_span
 from poller.db.inventory import filter_conditions
 from poller.db.record import event_rows, run_pages
 from poller.db.record.run_pages import RunSelection
-from poller.domain.alerts import judgement, text_template, would_fire
+from poller.domain.alerts import judgement, text_template
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.rule import (
     DeviceUnreachable,
@@ -28,8 +28,9 @@ from poller.domain.alerts.rule import (
     SiteDark,
     TargetFailing,
 )
+from poller.domain.alerts.rules import would_fire
+from poller.domain.alerts.rules.would_fire import Firing, Held, Pair
 from poller.domain.alerts.text_template import AlertFacts
-from poller.domain.alerts.would_fire import Firing, Held, Pair
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.filter_match import FilterMatch
 from poller.domain.inventory.target_filter import ANY, TargetFilter

@@ -16,8 +16,8 @@ from poller.db.alerts.rules.rule_statements import StoredRule
 from poller.domain.access import audit_entry
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
-from poller.domain.alerts import builtin_rules
 from poller.domain.alerts.rule import Rule
+from poller.domain.alerts.rules import builtin_rules
 
 
 @dataclass(frozen=True, slots=True)

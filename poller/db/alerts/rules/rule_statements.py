@@ -12,8 +12,9 @@ from sqlalchemy.engine import Connection
 from poller import errors
 from poller.db import database_clock
 from poller.db.alerts.alert_tables import alert_rules, alert_rules_version
-from poller.domain.alerts import builtin_rules, rule_form
+from poller.domain.alerts import rule_form
 from poller.domain.alerts.rule import Rule
+from poller.domain.alerts.rules import builtin_rules
 from poller.domain.inventory import did_you_mean, row_tag
 
 #: The rules of one database, those of files and of people together.

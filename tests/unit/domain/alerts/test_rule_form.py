@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.domain.alerts import builtin_rules, condition_form, rule_form
+from poller.domain.alerts import rule_form
 from poller.domain.alerts.rule import (
     CertificateExpiry,
     Condition,
@@ -25,6 +25,7 @@ from poller.domain.alerts.rule import (
     TargetFailing,
     Threshold,
 )
+from poller.domain.alerts.rules import builtin_rules, condition_form
 from poller.domain.failures import error_codes
 from poller.domain.inventory.target_filter import TargetFilter
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from poller.domain.alerts import rule_form, rule_warnings
+from poller.domain.alerts import rule_form
+from poller.domain.alerts.rules import rule_warnings
 from poller.domain.metrics.reading import ReadingSet, SeriesSet
 from tests.unit.domain.alerts.watched_polls import readings
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.domain.alerts import builtin_rules, text_template
+from poller.domain.alerts import text_template
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.rule import (
     CertificateExpiry,
@@ -17,6 +17,7 @@ from poller.domain.alerts.rule import (
     Severity,
     Threshold,
 )
+from poller.domain.alerts.rules import builtin_rules
 from poller.domain.alerts.text_template import AlertFacts
 
 SUBJECT = Subject(1, 2, "sw1", "snmp", "ams", "ifName=eth0")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain.alerts import would_fire
 from poller.domain.alerts.alert import Subject
-from poller.domain.alerts.would_fire import Held, Pair
+from poller.domain.alerts.rules import would_fire
+from poller.domain.alerts.rules.would_fire import Held, Pair
 from poller.domain.record.event_kinds import Event, Kind
 
 SW1 = Subject(1, 7, "sw1", "snmp", "ams", "ifName=eth0")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from poller.domain.alerts.form_fields import FormFields
 from poller.domain.alerts.rule import (
     CertificateExpiry,
     Condition,
@@ -19,6 +18,7 @@ from poller.domain.alerts.rule import (
     TargetFailing,
     Threshold,
 )
+from poller.domain.alerts.rules.form_fields import FormFields
 from poller.domain.failures import error_codes
 
 INSIDE = "when"
