@@ -26,9 +26,7 @@ def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     chain: list[Key] = above(parents, device)
     last = chain[-1] if chain else device
     if parents.get(last) == device:
-        chain.insert(0, device)
-        chain.append(device)
-        return tuple(chain)
+        return [device, *chain, device]
     return ()
 
 
