@@ -151,7 +151,7 @@ def test_three_open_pages_show_a_failure_without_a_reload(
     overview, devices_page, sites = pages
     assert fleet.streams == 1
     fleet.tell("ap-04.west", failing(fleet))
-    cause = overview.get_by_role("link", name="site:west code:timeout")
+    cause = overview.get_by_role("link", name="site:west state:failing code:timeout")
     expect(cause).to_be_visible()
     expect(sites.locator('[data-key="west"] .state')).to_contain_text("failing", timeout=20_000)
     devices_page.bring_to_front()
