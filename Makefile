@@ -10,7 +10,7 @@ SIDE_BY_SIDE := -n 3 --dist loadfile
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz day flood chaos sinks rates newcomer packages clients format clean
+.PHONY: help setup run test check bench fuzz day flood chaos sinks storm rates newcomer packages clients format clean
 
 help:      ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -85,6 +85,13 @@ sinks: MINUTES = 5
 sinks: setup packages ## poll 1000 devices into each store while it is killed, frozen and restarted, and count samples; MINUTES=, DEVICES=, STORES=
 	@$(BIN)/python -m tests.storm_sinks --minutes $(MINUTES) --devices $(DEVICES) --stores $(STORES)
 
+FAR ?= 2000
+BEHIND ?= 500
+KILLS ?= leader worker web database
+storm: DEVICES = 5000
+storm: setup packages ## darken 2000 of 5000 devices while a switch dies and everything is killed, and count pages; DEVICES=, FAR=, BEHIND=, KILLS=
+	@$(BIN)/python -m tests.storm_alerts --devices $(DEVICES) --far $(FAR) --behind $(BEHIND) --kills $(KILLS)
+
 rates: setup packages ## compare rate() over remote write and over a scraped snmp_exporter, for a router that reboots and counters that wrap
 	@$(BIN)/pytest -q -s tests/integration/test_remote_write_rates.py -k beside
 
@@ -101,7 +108,7 @@ newcomer: setup ## measure the time from `poller plugin new` to first readings; 
 	$(BIN)/python -m pip uninstall --quiet --yes poller-demo; exit $$status
 
 packages: ## install the Debian packages that the tests use
-	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus prometheus-snmp-exporter influxdb victoria-metrics nats-server
+	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus prometheus-snmp-exporter influxdb victoria-metrics nats-server prometheus-alertmanager
 	@{ command -v node && command -v npm; } > /dev/null || deploy/packages nodejs npm
 
 format: setup ## format the code with ruff

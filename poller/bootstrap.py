@@ -133,7 +133,7 @@ class Services:
         for name in setting_sources.SECRETS:
             secret = getattr(self.settings, name)
             if secret is not None:
-                for part in masking.secret_parts(secret.get_secret_value()):
+                for part in masking.secret_parts(secret.get_secret_value(), name):
                     redactor.remember(part)
         return redactor
 

@@ -20,6 +20,10 @@ from redbeat.schedulers import acquire_distributed_beat_lock
 
 from poller import bootstrap, errors, wakeups
 from poller.beat import node_name
+from poller.beat.alerts.alert_keeper import AlertKeeper
+from poller.beat.alerts.dead_man_switch import DeadManSwitch
+from poller.beat.alerts.notifier import Notifier
+from poller.beat.alerts.rule_file_watch import RuleFileWatch
 from poller.beat.catch_up import CatchUp
 from poller.beat.clock_steps import ClockSteps
 from poller.beat.dispatch import Dispatcher
@@ -39,8 +43,7 @@ from poller.domain.record.overview import Worker
 from poller.domain.scheduling import capacity
 from poller.metering import process_metrics
 from poller.observability import logs
-from poller.state import redis_client
-from poller.state.board import wrong_types
+from poller.state import redis_client, wrong_types
 from poller.state.board.board_values import NotLeader
 from poller.state.cluster import beat_registry, worker_registry
 from poller.state.cluster.entry_records import EntryRecords
@@ -91,6 +94,10 @@ class PollScheduler(PlainEntries):
         hosts = SessionHosts()
         self._sql = SqlThread(services, self._leader, hosts, self._events, self._stopping)
         self._sites = SiteOutages(services, self._leader, self._stopping, self._events)
+        self._rule_files = RuleFileWatch(services, self._leader, self._stopping, self._events)
+        self._notifier = Notifier(services, self._leader, self._stopping, self._events)
+        self._alerts = AlertKeeper(services, self._leader, self._stopping, self._notifier.wake)
+        self._dead_man_switch = DeadManSwitch(services, self._leader, self._stopping)
         self._router = BatchRouter(services, hosts)
         self._dispatcher = Dispatcher(
             services.board, settings, self._router, self._leader.made_progress
@@ -135,6 +142,10 @@ class PollScheduler(PlainEntries):
         self._sql.start()
         self._jobs.start()
         self._sites.start()
+        self._alerts.start()
+        self._rule_files.start()
+        self._notifier.start()
+        self._dead_man_switch.start()
         self._events.start(self._leader)
         wakeups.listen(
             self._services.redis, self._services.keys.wake, self._on_wakeup, self._stopping

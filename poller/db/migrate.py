@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
 from poller.db import revision
+from poller.db.alerts.rules import owned_rules
 from poller.db.revision import check, current
 
 #: All upgrades of one database queue up on this constant.
@@ -44,6 +45,7 @@ def upgrade(engine: Engine) -> Upgrade:
         revision.refuse_newer(before)
         if before != head():
             command.upgrade(script_config(conn), head())
+        owned_rules.install_builtin(conn)
         return Upgrade(before, head())
 
 

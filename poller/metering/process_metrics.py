@@ -31,6 +31,9 @@ series_ends = Counter(
 unknown_ends = Counter(
     "poller_unknown_ends", "Polls after which this worker did not know which series had ended."
 )
+unjudged_polls = Counter(
+    "poller_unjudged_polls", "Polls that a failure kept from being judged by alert rules."
+)
 credential_cache = Counter(
     "poller_credential_cache", "Credentials that batches needed, by result.", "result"
 )
@@ -83,6 +86,18 @@ leases_reaped = Counter(
     "poller_leases_reaped", "Leases that ran out and were closed by the leader.", "state"
 )
 leadership = Counter("poller_leadership", "Changes of this scheduler's leadership.", "change")
+notifications = Counter(
+    "poller_notifications",
+    "Attempts to send a notice, by receiver and result.",
+    "receiver",
+    "result",
+)
+notification_seconds = Histogram(
+    "poller_notification_seconds",
+    "Attempts to send a notice, by receiver.",
+    "receiver",
+    edges_s=_SCRAPE_EDGES_S,
+)
 
 # Every process.
 process_info = Gauge("poller_process_info", "1, with role and version.", "version")

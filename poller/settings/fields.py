@@ -18,9 +18,11 @@ from pydantic_settings import (
 from poller.settings.access_fields import AccessFields
 from poller.settings.cluster_fields import AdaptiveFields, PlaceFields, SchedulingFields
 from poller.settings.failure_fields import FailureFields
+from poller.settings.notify_fields import NotifyFields
 from poller.settings.service_fields import (
     MetricsFields,
     ReportFields,
+    RuleFields,
     ScrapeFields,
     TraceFields,
     TrapFields,
@@ -36,9 +38,11 @@ class Settings(
     TraceFields,
     MetricsFields,
     TrapFields,
+    RuleFields,
     ScrapeFields,
     AccessFields,
     WebFields,
+    NotifyFields,
     RetentionFields,
     WorkerFields,
     FailureFields,

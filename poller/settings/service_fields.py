@@ -104,6 +104,22 @@ class ScrapeFields(BaseModel):
         return words
 
 
+class RuleFields(BaseModel):
+    """The files of alert rules."""
+
+    rule_files: Words = Field(
+        (),
+        description="Files of alert rules: paths or patterns, relative to the folder that the "
+        "leader runs in. The leader applies a changed file within 30 s.",
+    )
+
+    @field_validator("rule_files", mode="before")
+    @classmethod
+    def _split_rule_files(cls, value: Any) -> Any:
+        """Turn the text of an environment variable into words."""
+        return split_at_commas(value)
+
+
 class TrapFields(BaseModel):
     """Where `poller traps` listens, and how often a trap triggers a poll."""
 

@@ -31,12 +31,14 @@ SECRETS = (
     "metrics_token",
     "sentry_dsn",
     "oidc_client_secret",
+    "heartbeat_url",
 )
 RUN_FILE = "run.json"
 HOME = ".poller"
 CONFIG = "poller.toml"
 HERE = Path()
 SQLITE = "sqlite:///"
+_TABLES_WITH_FILES = ("sink", "receiver")
 _SINK_TABLE = 'the table of a sink is [sink.NAME]; sinks = ["sql", "NAME"] puts it to use'
 
 
@@ -48,7 +50,7 @@ def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[st
     toml = _read_toml(config, fields, required=config_is_named)
     if not config_is_named:
         toml = _relative_to(base, toml)
-    toml = _with_sink_files(config, toml)
+    toml = _with_files(config, toml)
 
     home = Path(environ.get("POLLER_HOME") or toml.get("home") or _owned(base / HOME))
     home = home.expanduser()
@@ -128,13 +130,15 @@ def _relative_to(base: Path, values: dict[str, Any]) -> dict[str, Any]:
     return resolved
 
 
-def _with_sink_files(config: Path, values: dict[str, Any]) -> dict[str, Any]:
-    """Resolve the files that tables of sinks name: they are beside the poller.toml."""
-    tables = values.get("sink")
-    if not isinstance(tables, dict):
-        return values
+def _with_files(config: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """Resolve the files that tables name: they are beside the poller.toml."""
     base = config.absolute().parent
-    return {**values, "sink": {name: _resolved(base, table) for name, table in tables.items()}}
+    resolved = dict(values)
+    for key in _TABLES_WITH_FILES:
+        tables = values.get(key)
+        if isinstance(tables, dict):
+            resolved[key] = {name: _resolved(base, table) for name, table in tables.items()}
+    return resolved
 
 
 def _resolved(base: Path, table: Any) -> Any:

@@ -31,7 +31,7 @@ def rows(settings: Settings, environ: Mapping[str, str]) -> list[SettingRow]:
     for name, field in Settings.model_fields.items():
         row = SettingRow(
             name=name,
-            value=_shown(getattr(settings, name)),
+            value=_shown(name, getattr(settings, name)),
             origin=origin_of[name],
             description=field.description or "",
         )
@@ -39,10 +39,10 @@ def rows(settings: Settings, environ: Mapping[str, str]) -> list[SettingRow]:
     return table
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     """A value as text, without secrets."""
     if isinstance(value, SecretStr):
-        return masking.masked(value.get_secret_value())
+        return masking.masked(value.get_secret_value(), name)
     if isinstance(value, tuple):
         return ",".join(value)
     if isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""The tables of sinks, `[sink.NAME]`: their form. The sink itself checks its options at start.
+"""The tables of sinks and receivers, `[sink.NAME]` and `[receiver.NAME]`: their form. The sink or
+receiver itself checks its options at start.
 
 Settings are shown to people, so that a table with a secret in it is refused.
 """
@@ -20,28 +21,38 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _SECRET = re.compile(r"(password|passphrase|secret|token|api[_-]?key|authorization)$", re.I)
 
 
-def parsed(value: Any) -> Any:
+_SINK_EXAMPLE = '{"prom": {"kind": "remote_write", "url": "http://127.0.0.1:9090/api/v1/write"}}'
+
+
+def parsed(value: Any, example: str = _SINK_EXAMPLE) -> Any:
     """The tables of the JSON text of an environment variable; any other value as it is."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value or "{}")
     except ValueError as error:
-        example = '{"prom": {"kind": "remote_write", "url": "http://127.0.0.1:9090/api/v1/write"}}'
         raise ValueError(f"it is not JSON ({error}); such as {example}") from None
 
 
-def check(tables: Mapping[str, Mapping[str, Any]]) -> None:
+def check(
+    tables: Mapping[str, Mapping[str, Any]], noun: str = "sink", kind: str = "remote_write"
+) -> None:
     """Raise ValueError for a bad name, a bad kind, or a secret in a table."""
+    check_names(tables, noun)
     for name, table in tables.items():
+        if not isinstance(table.get("kind", ""), str):
+            raise ValueError(f"[{noun}.{name}] kind: it is the name of a {noun}, such as {kind}")
+        for option, key, value in _entries(table):
+            _refuse_secret(f"[{noun}.{name}] {key}", option, key, value)
+
+
+def check_names(tables: Mapping[str, Mapping[str, Any]], noun: str) -> None:
+    """Raise ValueError for a bad name of a table."""
+    for name in tables:
         if not _NAME.fullmatch(name):
             raise ValueError(
-                f'"{name}" cannot be the name of a sink: use up to 40 letters, digits, - and _'
+                f'"{name}" cannot be the name of a {noun}: use up to 40 letters, digits, - and _'
             )
-        if not isinstance(table.get("kind", ""), str):
-            raise ValueError(f"[sink.{name}] kind: it is the name of a sink, such as remote_write")
-        for option, key, value in _entries(table):
-            _refuse_secret(f"[sink.{name}] {key}", option, key, value)
 
 
 def _entries(table: Mapping[str, Any], option: str = "") -> Iterator[tuple[str, str, Any]]:

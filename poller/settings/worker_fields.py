@@ -284,6 +284,13 @@ class RetentionFields(BaseModel):
     audit_days: float = Field(
         400.0, gt=0, le=3650, description="How long rows of the audit log are retained, in days."
     )
+    alerts_days: float = Field(
+        400.0,
+        gt=0,
+        le=3650,
+        description="How long alerts, deliveries and maintenances that are over are retained, in "
+        "days.",
+    )
     events_length: int = Field(
         10_000,
         ge=100,

@@ -29,7 +29,8 @@ _OWN_HEADERS = frozenset(
 )
 
 
-def _store_url(text: str) -> str:
+def store_url(text: str) -> str:
+    """Return the URL of a store. Raises ValueError for one with a login or a wrong form."""
     if "@" in text.partition("://")[2].partition("/")[0]:
         raise ValueError("no user and password in a URL: give username and password_file")
     urls.parse(text)
@@ -39,7 +40,7 @@ def _store_url(text: str) -> str:
 class HttpStoreOptions(TlsOptions):
     """Options that all stores behind HTTP share."""
 
-    url: Annotated[str, AfterValidator(_store_url)] = Field(
+    url: Annotated[str, AfterValidator(store_url)] = Field(
         description="Address of the store: http://host:port or https://host/path."
     )
     username: str = Field("", description="User of HTTP basic authentication.")

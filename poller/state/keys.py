@@ -31,6 +31,9 @@
 | `dark`           | hash    | dark site -> its outage and canaries, as JSON                    |
 | `down`           | hash    | device id of a device told as down -> since, ids of its targets  |
 | `troubled`       | set     | targets that were told as failing                                |
+| `rules`          | string  | version of the alert rules, as the leader knows it; none before  |
+| `marks`          | hash    | target id -> rules that hold for it, see domain/alerts/mark.py   |
+| `alert_news`     | zset    | `t<target id>` or `d<device id>` -> when it changed, in ms       |
 | `totals`         | hash    | the counters of `stats:<n>` since the board was made             |
 | `job_totals`     | hash    | counters of job runs, see cluster/job_totals.py                  |
 | `poll_totals`    | hash    | counters of polls by collector, see domain/metrics/poll_totals.py |
@@ -88,14 +91,15 @@ _TYPES = {
         "tickets",
         "scrapes",
         "scrapers",
+        "alert_news",
     ),
     "set": ("released", "queues", "own", "troubled"),
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
         *("leader", "workers", "attending", "doubts", "dark", "down", "totals", "job_totals"),
-        *("prune", "beats", "job_queues", "poll_totals"),
+        *("prune", "beats", "job_queues", "poll_totals", "marks"),
     ),
-    "string": ("outbox", "epoch", "recorded", "lock"),
+    "string": ("outbox", "epoch", "recorded", "lock", "rules"),
     "list": ("errors", "set_aside"),
     "stream": ("events", "readings"),
 }

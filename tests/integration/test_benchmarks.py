@@ -8,14 +8,17 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import cpu, equal, exporter, quantile, report, section
+from benchmarks import cpu, equal, exporter, fifty_rules, quantile, report, section
 from benchmarks.drains import Drained
 from poller import errors
+from poller.domain.alerts.judging.rule_set import RuleChoice
+from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 
 ROOT = Path(__file__).parents[2]
@@ -377,3 +380,13 @@ def test_the_routeros_section_compares_before_it_measures(tmp_path: Path) -> Non
     assert rows["commands"]["default families"] == 5
     assert rows["commands"]["poller"] < rows["commands"]["mktxp"]
     assert rows["CPU of a poll"]["poller"] < rows["CPU of a poll"]["mktxp"]
+
+
+def test_the_rules_of_the_alerts_section_are_rules_of_workers() -> None:
+    """Fifty of them; those of other sites do not apply to the fleet that is measured."""
+    rules = fifty_rules.rules()
+    assert len({rule.name for rule in rules}) == fifty_rules.COUNT
+    assert all(rule.is_judged_by_workers for rule in rules)
+    numbered = [replace(rule, id=number) for number, rule in enumerate(rules, 1)]
+    target = PollTarget(1, 1, "snmp", 1, "sw1", "192.0.2.1", "fra", "snmp", 60_000, 5_000)
+    assert len(RuleChoice(numbered).choose(target).rules) == 38

@@ -9,7 +9,7 @@ from poller.beat.catch_up import CatchUp
 from poller.beat.leadership import Leader
 from poller.domain.failures.outcome import Result
 from poller.settings import Settings
-from poller.state.board import wrong_types
+from poller.state import wrong_types
 from poller.state.board.board_repair import Repair, Repaired
 from poller.state.board.board_values import Move, Place
 from poller.state.board.moves import Board

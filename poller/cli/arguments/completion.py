@@ -46,6 +46,16 @@ def jobs(incomplete: str) -> list[str]:
     return _names_in("jobs", incomplete)
 
 
+def rules(incomplete: str) -> list[str]:
+    return _names_in("alert_rules", incomplete)
+
+
+def severities(incomplete: str) -> list[str]:
+    from poller.domain.alerts.rule import Severity
+
+    return [severity.value for severity in Severity if severity.startswith(incomplete)]
+
+
 def targets(ctx: typer.Context, incomplete: str) -> list[str]:
     """Targets of the device that stands before the incomplete word."""
     device = ctx.params.get("device_name") or ctx.params.get("device")

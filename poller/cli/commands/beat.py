@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 
+from poller.alerts.receivers import registry
 from poller.cli.up import role_commands
 from poller.settings import load
 
 
 def command() -> None:
     """Run the scheduler. Start it on two or three machines: one leads, the others stand by."""
-    log_level = load().log_level
+    settings = load()
+    registry.check(settings.receiver)
 
     role = role_commands.beat({})
-    argv = [*role.argv, f"--loglevel={log_level}"]
+    argv = [*role.argv, f"--loglevel={settings.log_level}"]
 
     sys.stdout.flush()
     sys.stderr.flush()

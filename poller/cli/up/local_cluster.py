@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from poller import bootstrap, errors
+from poller.alerts.receivers import registry as receivers
 from poller.bootstrap import Services
 from poller.cli.actions import demo_fleet
 from poller.cli.commands import flower
@@ -90,6 +91,7 @@ class LocalCluster:
         settings = self.settings
         flower.check(settings)
         registry.check(settings.sinks, settings.sink)
+        receivers.check(settings.receiver)
         self._choose_ports()
 
         redis_url = settings.broker_url
@@ -125,6 +127,8 @@ class LocalCluster:
             "flower_url": flower_url,
             "sinks": list(settings.sinks),
             "sink": settings.sink,
+            "receiver": settings.receiver,
+            "route": settings.route,
         }
         home_lock.publish(settings.home, published)
         return services

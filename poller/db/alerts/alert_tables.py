@@ -153,3 +153,14 @@ device_parents = Table(
     Column("parent_id", ForeignKey("devices.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("source", String(20), nullable=False),  # `hand`, `import` or `neighbours`
 )
+
+#: One row: who keeps the alerts. Every write of alerts checks the term, so a leader that was
+#: replaced can write nothing, whatever became of Redis and its epochs meanwhile.
+alert_keeper = Table(
+    "alert_keeper",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("term", BigInteger, nullable=False),
+    Column("holder", String(255), nullable=False),
+    Column("seen_ms", BigInteger, nullable=False),  # last sign of life, by the board's clock
+)

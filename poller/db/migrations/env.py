@@ -5,11 +5,14 @@ from __future__ import annotations
 from alembic import context
 
 from poller.db.alerts import alert_tables
+from poller.db.tables import metadata
+
+assert alert_tables.alerts.metadata is metadata  # the import adds its tables
 
 connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,
-    target_metadata=alert_tables.metadata,
+    target_metadata=metadata,
     compare_type=True,
     # SQLite cannot alter most things in place: a migration copies the table instead.
     render_as_batch=connection.dialect.name == "sqlite",

@@ -48,6 +48,17 @@ def unpack(text: str | None) -> list[Mark]:
         return []
     try:
         rows: list[Any] = json.loads(text)
-        return [Mark(*row) for row in rows]
+        marks = [Mark(*row) for row in rows]
     except (ValueError, TypeError):
         return []
+    return marks if all(map(_is_whole, marks)) else []
+
+
+def _is_whole(mark: Mark) -> bool:
+    """Whether every part has its type."""
+    return (
+        all(type(number) is int for number in (mark.rule_id, mark.since_ms, mark.at_ms))
+        and isinstance(mark.series, str)
+        and isinstance(mark.value, float | int | None)
+        and isinstance(mark.labels, dict)
+    )

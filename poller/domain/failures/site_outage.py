@@ -65,6 +65,17 @@ def first_dark(windows: Iterable[Window], limits: Limits) -> Window | None:
     return None
 
 
+def may_be_dark(windows: Iterable[Window], limits: Limits) -> bool:
+    """Whether a site that is not dark may turn out to be: several polls found no device, and half
+    of the share that makes a site dark.
+    """
+    for window in windows:
+        enough = window.dark >= max(3, limits.minimum // 3)
+        if enough and 2 * window.dark >= limits.share * window.polls:
+            return True
+    return False
+
+
 def return_ms(target_id: int, interval_ms: int, now_ms: int) -> int:
     """Return the first slot of a target after the outage, at most a minute away."""
     within_ms = min(interval_ms, slots.RESUME_WITHIN_MS)

@@ -67,12 +67,16 @@ class EvidenceColumns:
         """
         if _number(values, self.connector) == NO_CONNECTOR:
             return None
+        bits_per_s = self.link_bits_per_s(values)
+        return bits_per_s / self.bits_each if bits_per_s else None
+
+    def link_bits_per_s(self, values: Sequence[float]) -> float:
+        """Return the speed that the interface states, nominal or not; 0 is unknown."""
         speed = _number(values, self.speed) or 0.0
         if speed >= SPEED_IS_MORE:
             speed = 0.0
         high_speed = (_number(values, self.high_speed) or 0.0) * 1e6
-        bits_per_s = max(high_speed, speed)
-        return bits_per_s / self.bits_each if bits_per_s else None
+        return max(high_speed, speed)
 
 
 class EvidenceFinder:

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from poller.domain.metrics import series_columns
 from poller.domain.metrics.series import Kind, Labels, Series
-from poller.domain.metrics.series_columns import Columns
+from poller.domain.metrics.series_columns import Columns, Layout
 
 __all__ = ["Kind", "Labels", "Reading", "ReadingSet", "Series", "SeriesSet", "pack", "unpack"]
 
@@ -82,6 +82,11 @@ class SeriesSet:
         """The kind of each series."""
         held = self._series
         return self._to_columns().kinds if held is None else [each.kind for each in held]
+
+    @property
+    def layout(self) -> Layout | None:
+        """All of it but the texts of labels: one object for equal ones. None without columns."""
+        return None if self._columns is None else self._columns.layout
 
     def shared(self) -> SeriesSet:
         """Return the one set of this process with this content; it takes little memory."""

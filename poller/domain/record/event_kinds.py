@@ -54,6 +54,11 @@ class Kind(enum.StrEnum):
     JOB_RECOVERED = "job_recovered"
     JOB_PAUSED = "job_paused"
     JOB_RESUMED = "job_resumed"
+    ALERT_FIRED = "alert_fired"
+    ALERT_RESOLVED = "alert_resolved"
+    RULE_FILE_APPLIED = "rule_file_applied"
+    RULE_FILE_REFUSED = "rule_file_refused"
+    NOTIFICATION_FAILED = "notification_failed"
 
     @property
     def is_bad(self) -> bool:
@@ -80,6 +85,9 @@ _BAD = frozenset(
         Kind.JOB_FAILED,
         Kind.JOB_HELD_BACK,
         Kind.JOB_WENT_OVERDUE,
+        Kind.ALERT_FIRED,
+        Kind.RULE_FILE_REFUSED,
+        Kind.NOTIFICATION_FAILED,
     )
 )
 

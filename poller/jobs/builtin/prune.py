@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from poller.db import database_clock
 from poller.db.access import access_retention
+from poller.db.alerts import alert_retention
 from poller.db.history import plain_retention
 from poller.db.jobs import job_retention
 from poller.db.record import retention
@@ -83,6 +84,10 @@ def _delete(context: api.Context, now_ms: int) -> tuple[dict[str, int], Pruned]:
     of_access = access_retention.prune(engine, audit_before_ms, now_ms, rest, until_mono)
 
     context.heartbeat()
+    alerts_before_ms = pruned.proven_ms - _days_ms(settings.alerts_days)
+    of_alerts = alert_retention.prune(engine, alerts_before_ms, rest, until_mono)
+
+    context.heartbeat()
     rows_before_ms = pruned.proven_ms - _days_ms(settings.sql_history_days)
     sql_rows = plain_retention.prune(engine, rows_before_ms)
 
@@ -92,6 +97,7 @@ def _delete(context: api.Context, now_ms: int) -> tuple[dict[str, int], Pruned]:
         "removals": removals,
         **asdict(of_jobs),
         **asdict(of_access),
+        **asdict(of_alerts),
     }
     return deleted, pruned
 

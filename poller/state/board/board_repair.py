@@ -122,6 +122,8 @@ class Repair:
         for member, _ in specs:
             yield member
 
+        yield from self._redis.hscan_iter(self._keys.marks, count=_SCAN_COUNT, no_values=True)
+
         places = [self._keys.parked, self._keys.held]
         for queue in self._board.queues():
             places.append(self._keys.due(queue))

@@ -66,6 +66,7 @@ class Started(NamedTuple):
     queue: str
     status: target_status.Status
     postponed: bool = False  # the poll is late because of an operator or a dark site
+    marks: str = ""  # of alert rules that hold for it, see domain/alerts/mark.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Start:
     targets: Sequence[Started]  # one for each requested id
     read_mono: float  # instant of the reply by this process's monotonic clock
     offset_ms: float  # from this process's monotonic clock to the board's clock
+    rules_version: int = 0  # of the alert rules, as the leader knows it; 0: none is known
 
     @property
     def believed_ms(self) -> int:
@@ -109,6 +111,16 @@ class Move(NamedTuple):
     status: str = ""
     place: Place = Place.DUE
     steady: bool = False
+
+
+class MarkChange(NamedTuple):
+    """The marks of a finished target from now on; "" for none. News is what the keeper of alerts
+    has to look at: a mark that began or ended.
+    """
+
+    target_id: int
+    text: str
+    is_news: bool
 
 
 class Report(NamedTuple):

@@ -28,8 +28,8 @@ def restore(
     To be called before a target is placed: the response of a polled one would be overlooked.
     """
     pipe = board.redis.pipeline(transaction=False)
-    for device_id, target_ids in down.items():
-        members = ",".join(map(str, target_ids))
+    for device_id, ids in down.items():
+        members = ",".join(map(str, ids))
         pipe.hsetnx(board.keys.down, str(device_id), f"{now_ms}|{members}")
     for page in batched(troubled, _PAGE):
         pipe.sadd(board.keys.troubled, *page)
@@ -47,18 +47,27 @@ def forget_absent(board: BoardReader, now_ms: int) -> int:
         rows: Any = board.redis.hscan_iter(board.keys.down, count=_PAGE)
         for page in batched(rows, _PAGE):
             members = {
-                device: _target_ids(record)
+                device: target_ids(record)
                 for device, record in page
-                if _since_ms(record) <= settled_ms
+                if since_ms(record) <= settled_ms
             }
             absent = _without_silent_targets(board, members)
             if absent:
-                removed += int(board.redis.hdel(board.keys.down, *absent))
+                removed += _forget(board, absent, now_ms)
     return removed
 
 
+def _forget(board: BoardReader, devices: Sequence[str], now_ms: int) -> int:
+    pipe = board.redis.pipeline(transaction=True)
+    pipe.hdel(board.keys.down, *devices)
+    news = {f"d{device}": now_ms for device in devices}
+    pipe.zadd(board.keys.alert_news, news, gt=True)
+    removed, _ = pipe.execute()
+    return int(removed)
+
+
 def _without_silent_targets(board: BoardReader, members: Mapping[str, Sequence[int]]) -> list[str]:
-    ids = sorted({target_id for target_ids in members.values() for target_id in target_ids})
+    ids = sorted({target_id for each in members.values() for target_id in each})
     specs = dict(zip(ids, board.specs(ids), strict=True))
     statuses = board.statuses(ids) if ids else {}
 
@@ -68,18 +77,18 @@ def _without_silent_targets(board: BoardReader, members: Mapping[str, Sequence[i
 
     return [
         device
-        for device, target_ids in members.items()
-        if not any(may_be_silent(target_id) for target_id in target_ids)
+        for device, each in members.items()
+        if not any(may_be_silent(target_id) for target_id in each)
     ]
 
 
-def _since_ms(record: str) -> int:
+def since_ms(record: str) -> int:
     """The instant in a record `since|id,id`."""
     since, _, _ = record.partition("|")
     return int(since) if since.isdigit() else 0
 
 
-def _target_ids(record: str) -> list[int]:
+def target_ids(record: str) -> list[int]:
     """The ids in a record `since|id,id`."""
     _, _, members = record.partition("|")
     return [int(member) for member in members.split(",") if member.isdigit()]

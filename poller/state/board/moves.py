@@ -25,6 +25,7 @@ from poller.state.board.board_values import (
     ClaimLimits,
     Demand,
     Finished,
+    MarkChange,
     Move,
     Place,
     Placed,
@@ -140,10 +141,11 @@ class Board(BoardReader):
         sent_mono = time.monotonic()
         reply = self.scripts.run("start", arguments)
         read_mono = time.monotonic()
-        now, overdue, runs, specs, statuses, refused, postponed = reply
+        now, overdue, runs, specs, statuses, refused, postponed, rules_version, marked = reply
 
         refusals = _refusals(refused)
         postponed_ids = set(map(int, postponed))
+        marks = {int(target_id): text for target_id, text in batched(marked, 2)}
         targets = []
         for target_id, run, spec, status in zip(ids, runs, specs, statuses, strict=True):
             if target_id in refusals or not run or not spec:
@@ -153,6 +155,8 @@ class Board(BoardReader):
                 started = _started(target_id, run, spec, status, int(now))
                 if target_id in postponed_ids:
                     started = started._replace(postponed=True)
+                if target_id in marks:
+                    started = started._replace(marks=marks[target_id])
             targets.append(started)
 
         queue = next((target.queue for target in targets if target.queue), "")
@@ -163,6 +167,7 @@ class Board(BoardReader):
             targets=targets,
             read_mono=read_mono,
             offset_ms=self.clock.record(int(now), sent_mono, read_mono),
+            rules_version=int(rules_version) if rules_version.isdigit() else 0,
         )
 
     def hold(
@@ -193,12 +198,13 @@ class Board(BoardReader):
         queue: str = "",
         reports: Sequence[Report] = (),
         events_length: int = EVENTS_LENGTH,
+        marks: Sequence[MarkChange] = (),
     ) -> Finished:
         """Move targets to their next place, together with their status, statistics and error texts.
 
         `believed_ms` is the clock that chose the next instants; if the board's clock was set
         since, the instants follow it. `queue` is the queue of the steady targets. The stream of
-        events keeps about `events_length` entries.
+        events keeps about `events_length` entries. `marks` holds changes only.
         """
         steady = [move for move in moves if move.steady]
         others = [move for move in moves if not move.steady]
@@ -223,6 +229,9 @@ class Board(BoardReader):
         arguments += (len(reports), events_length)
         for report in reports:
             arguments += record_formats.report_arguments(report)
+        arguments.append(len(marks))
+        for mark in marks:
+            arguments += (mark.target_id, mark.text, int(mark.is_news))
         arguments += chain.from_iterable((stats or {}).items())
 
         refused, published = self.scripts.run("finish", arguments)

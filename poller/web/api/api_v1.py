@@ -14,7 +14,13 @@ import poller
 from poller.bootstrap import Services
 from poller.presentation import code_explanations
 from poller.web.api.access import audit_api, sessions_api, tokens_api, users_api
-from poller.web.api.alerts import alerts_api, maintenances_api, parents_api
+from poller.web.api.alerts import (
+    alerts_api,
+    maintenances_api,
+    notifications_api,
+    parents_api,
+    rules_api,
+)
 from poller.web.api.cluster import cluster_api, collectors_api, overview_api, sinks_api, sizes_api
 from poller.web.api.contract import api_hints, idempotency, problems
 from poller.web.api.contract.needs import Reading
@@ -65,6 +71,7 @@ ROUTERS = (
     jobs_api.router,
     jobs_api.scheduler_router,
     release_api.router,
+    rules_api.router,
     readings_api.router,
     readings_api.of_target_router,
     series_api.router,
@@ -78,6 +85,7 @@ ROUTERS = (
     cluster_api.domains_router,
     collectors_api.router,
     sinks_api.router,
+    notifications_api.router,
     sizes_api.router,
     cluster_api.settings_router,
 )

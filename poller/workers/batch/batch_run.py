@@ -22,7 +22,7 @@ from poller.metering import process_metrics
 from poller.observability import logs, tracing
 from poller.observability.tracing import BatchTrace
 from poller.sinks.api import Sample
-from poller.state.board.board_values import Move, Start, Started
+from poller.state.board.board_values import MarkChange, Move, Start, Started
 from poller.workers.batch import credential_cache, retrying_board, round_effects
 from poller.workers.batch.collection import Collected, Collection
 from poller.workers.batch.credential_cache import CredentialOrError
@@ -247,6 +247,8 @@ class BatchRun:
             return
         polls = [self._finished_poll(item) for item in collected]
         retried = self._parts.retries.choose(polls, self._attempt)
+        rules_version = self._start.rules_version
+        marks = self._parts.rule_judge.judge_round(polls, retried, rules_version)
         with tracing.step(self._trace, "write readings"):
             ends = self._end_series(polls, retried)
             write_ms = self._write_readings(polls, ends)
@@ -260,7 +262,7 @@ class BatchRun:
         with tracing.step(self._trace, "write runs"):
             self._parts.writers.write_rows(runs, round_effects.dead_letters(verdicts))
         with tracing.step(self._trace, "finish"):
-            published = self._finish(runs, verdicts, retried)
+            published = self._finish(runs, verdicts, retried, marks)
         if self._trace is not None:
             self._trace_polls(self._trace, collected, polls)
         self._retried += retried
@@ -322,7 +324,11 @@ class BatchRun:
         )
 
     def _finish(
-        self, runs: Sequence[Run], verdicts: Sequence[Verdict], retried: set[int]
+        self,
+        runs: Sequence[Run],
+        verdicts: Sequence[Verdict],
+        retried: set[int],
+        marks: Sequence[MarkChange],
     ) -> list[Event]:
         """Move the targets of a round to their next place; targets to be retried stay in flight.
 
@@ -342,6 +348,7 @@ class BatchRun:
             queue=queue,
             reports=event_publisher.safe_reports(services, round_effects.reports(verdicts)),
             events_length=services.settings.events_length,
+            marks=marks,
         )
         self._parts.running.count_polls(len(moves))
         return published

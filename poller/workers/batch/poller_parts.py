@@ -8,6 +8,9 @@ from poller.bootstrap import Services
 from poller.collectors.sessions import Sessions
 from poller.db.bounded_reads import BoundedReads
 from poller.settings import policies
+from poller.workers.alerts.poll_judge import PollJudge
+from poller.workers.alerts.rule_cache import RuleCache
+from poller.workers.alerts.stored_before import StoredBefore
 from poller.workers.batch.capacity_lending import CapacityLending
 from poller.workers.batch.cold_start import ColdStartLimit
 from poller.workers.batch.credential_cache import CredentialCache
@@ -54,6 +57,7 @@ class PollerParts:
     ender: SeriesEnder | None  # None: no sink takes ends of series
     retries: Retries
     judge: Judge
+    rule_judge: PollJudge
     margin_ms: int
     queue_wait_ms: int
 
@@ -102,6 +106,9 @@ def make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts
         ender=_make_ender(services, writers, reads, running) if writers.take_ends else None,
         retries=retries,
         judge=Judge(settings, services.staleness, retries),
+        rule_judge=PollJudge(
+            RuleCache(services.engine, reads), StoredBefore(services.engine, reads)
+        ),
         margin_ms=round(settings.lease_margin_s * 1000),
         queue_wait_ms=round(settings.queue_wait_s * 1000),
     )

@@ -15,7 +15,7 @@ from poller import errors
 from poller.domain.failures.outcome import Result
 from poller.domain.record.event_kinds import Event
 from poller.metering import process_metrics
-from poller.state.board.board_values import Move, Report, Start
+from poller.state.board.board_values import MarkChange, Move, Report, Start
 from poller.state.board.moves import EVENTS_LENGTH, Board
 
 REPEAT_S = 0.25
@@ -52,6 +52,7 @@ class RetryingBoard:
         queue: str = "",
         reports: Sequence[Report] = (),
         events_length: int = EVENTS_LENGTH,
+        marks: Sequence[MarkChange] = (),
     ) -> list[Event]:
         """Return the events that the board published."""
         finished = self._repeat(
@@ -64,6 +65,7 @@ class RetryingBoard:
             queue=queue,
             reports=reports,
             events_length=events_length,
+            marks=marks,
         )
         return finished.events
 

@@ -48,6 +48,7 @@ class CachedTarget:
     options: Any = None
     problem: errors.PollerError | None = None
     memory: dict[str, Any] = field(default_factory=dict)  # the collector's, from poll to poll
+    watch: Any = None  # what alert rules look at, see workers/alerts/poll_judge.py
     used_mono: float = 0.0
     is_new: bool = True  # its credential is read again by the first batch that gets it
     outdated_mono: float = 0.0  # since when the board has a newer version that cannot be read

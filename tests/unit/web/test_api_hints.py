@@ -22,6 +22,7 @@ OF_HOSTS = {"beat", "collect", "db", "up", "worker"}
 #: A host's own view, and the way in for a caller who has no token yet.
 TEXTS_OF_HOSTS = (
     "poller collectors, on the host",
+    "poller rules apply",
     "poller token add",
     "poller user add NAME --role",
 )

@@ -3,7 +3,7 @@
 -- KEYS[1] prefix            reads  run, edited, spec, status, opened, dark
 --                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts, unwell,
 --                           stats:<n>, sites:<n>, totals, poll_totals, errors, down,
---                           troubled, events
+--                           troubled, events, marks, alert_news
 -- ARGV    now in ms ('' = server clock), now by the worker's belief ('' = the same), claim token,
 --         stats slice length in ms, stats lifetime in s,
 --         queue of the steady targets, number of steady targets, number of all targets n,
@@ -13,9 +13,13 @@
 --         the number of reports, the length of the stream of events, then for each report: id, device id, site,
 --         ids of the device's other targets with commas, and four events as JSON lists ('' = none): down, up,
 --         failing, recovered;
+--         the number of targets whose marks changed, then for each: id, marks ('' = none), 1 if that is news;
 --         and pairs: counter, increment (see `count` in prelude.lua)
 -- Returns pairs of an id that did not move and the reason: stale (another claim has the target) or gone (removed);
 --         and pairs of a report's number and the name of an event that was published.
+--
+-- A change of `down`, `troubled` or the marks that is told is news for the keeper of alerts. The marks of a target that
+-- did not move stay as they are.
 --
 -- A report is about a target that fails, or did. A device is down when a failure without a response is confirmed and
 -- no other target of the device responds. `down` and `troubled` hold what was told. So each change is told once,
@@ -193,6 +197,7 @@ local function report(number, at, events_length)
   local failing, confirmed = string.sub(mark, 1, 1) == 'f', string.find(mark, 'C', 2, true)
 
   local function publish(name, text)
+    add_news(now, (name == 'down' or name == 'up') and 'd' .. device or 't' .. id)
     if text == '' then return end
     redis.call('XADD', p .. 'events', 'MAXLEN', '~', events_length, '*', unpack(cjson.decode(text)))
     published[#published + 1] = tostring(number)
@@ -225,5 +230,21 @@ end
 at = at + texts + 1
 local reports = tonumber(ARGV[at])
 for number = 1, reports do report(number, at + 2 + 8 * (number - 1), ARGV[at + 1]) end
-count(now, ARGV[4], ARGV[5], at + 2 + 8 * reports)
+
+local function store_marks(id, text, is_news)
+  for i = 1, #refused, 2 do
+    if refused[i] == id then return end
+  end
+  if text == '' then
+    redis.call('HDEL', p .. 'marks', id)
+  else
+    redis.call('HSET', p .. 'marks', id, text)
+  end
+  if is_news == '1' then add_news(now, 't' .. id) end
+end
+
+at = at + 2 + 8 * reports
+local marked = tonumber(ARGV[at])
+for i = at + 1, at + 3 * marked, 3 do store_marks(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+count(now, ARGV[4], ARGV[5], at + 1 + 3 * marked)
 return {refused, published}

@@ -15,6 +15,7 @@ if not leads(ARGV[1]) then return NOT_LEADER end
 local since = ARGV[2]
 if since ~= '*' and (redis.call('HGET', p .. 'board', 'version') or '') ~= since then return NOT_LEADER end
 local new_version, unknown = ARGV[3], ARGV[4]
+local now = clock('')
 local placed, changed, removed, new_queues = 0, 0, 0, 0
 local needs = {}
 
@@ -35,7 +36,8 @@ local function remove(id, interval, queue)
   if redis.call('ZSCORE', p .. 'inflight', id) then redis.call('HSET', p .. 'edited', id, '') end
   redis.call('HDEL', p .. 'opened', id)
   redis.call('SREM', p .. 'released', id)
-  redis.call('SREM', p .. 'troubled', id)
+  if redis.call('SREM', p .. 'troubled', id) == 1 then add_news(now, 't' .. id) end
+  forget_marks(now, id)
   local status = redis.call('HGET', p .. 'status', id)
   redis.call('HDEL', p .. 'status', id)
   redis.call('ZREM', p .. 'unwell', id)

@@ -71,6 +71,16 @@ local function index_status(id, status)
   end
 end
 
+-- Tells the keeper of alerts that something changed: 't' and a target id, or 'd' and a device id.
+local function add_news(now, member)
+  redis.call('ZADD', p .. 'alert_news', now, member)
+end
+
+-- Removes the marks of a target that leaves the board.
+local function forget_marks(now, id)
+  if redis.call('HDEL', p .. 'marks', id) == 1 then add_news(now, 't' .. id) end
+end
+
 -- A score below 1000 is no instant: an operator demands a poll at once.
 local function is_demanded(score)
   return score and tonumber(score) < 1000

@@ -29,7 +29,8 @@ local function remove(id, places)
   for _, hash in ipairs({'spec', 'status', 'opened'}) do redis.call('HDEL', p .. hash, id) end
   redis.call('ZREM', p .. 'unwell', id)
   redis.call('SREM', p .. 'released', id)
-  redis.call('SREM', p .. 'troubled', id)
+  if redis.call('SREM', p .. 'troubled', id) == 1 then add_news(clock(''), 't' .. id) end
+  forget_marks(clock(''), id)
 end
 
 -- Whether the target is in flight. Records of a flight that is over, or of one without a run, are removed.
@@ -75,7 +76,7 @@ for i = 2, #ARGV, 4 do
   if not removed_meanwhile and not edited_meanwhile then
     local places = waiting_places(id)
     if spec == '' then
-      if old or #places > 0 then
+      if old or #places > 0 or redis.call('HEXISTS', p .. 'marks', id) == 1 then
         damage[1] = 'stray'
         remove(id, places)
       end

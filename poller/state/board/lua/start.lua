@@ -1,12 +1,14 @@
 -- start: a worker is about to poll; confirm that each run is still in flight under its token and not started yet.
 --
--- KEYS[1] prefix            reads  run, spec, status, due:<queue>      writes  run, inflight, edited, opened, released
+-- KEYS[1] prefix            reads  run, spec, status, due:<queue>, rules, marks
+--                           writes run, inflight, edited, opened, released
 -- ARGV    now in ms ('' = server clock), claim token, attempt (0 = first), call (worker~nonce: makes a repeated call harmless),
 --         lease margin in ms, then target ids
 -- Returns {now, targets of the first one's queue that are overdue by more than two seconds,
 --          the runs, the specs and the statuses, each in the order of the ids,
 --          pairs of an id that must not be polled and the reason: duplicate, stale or gone,
---          the ids of targets whose poll an operator or a dark site postponed}
+--          the ids of targets whose poll an operator or a dark site postponed,
+--          the version of the alert rules ('' = none), pairs of an id that has marks and its marks}
 --
 -- The new lease is the timeout of the target plus the margin.
 -- The server has one thread and the workers are many: the workers parse the records.
@@ -55,7 +57,7 @@ for i, id in ipairs(ids) do
   end
 end
 
-local overdue, postponed = 0, {}
+local overdue, postponed, marks = 0, {}, {}
 if k > 0 then
   overdue = redis.call('ZCOUNT', p .. 'due:' .. (queue_in(specs[1]) or ''), '-inf', now - 2000)
   redis.call('HSET', p .. 'run', unpack(running))
@@ -78,6 +80,14 @@ if k > 0 then
     end
     redis.call('SREM', p .. 'released', unpack(polled))
   end
+  if redis.call('EXISTS', p .. 'marks') == 1 then
+    for i, text in ipairs(redis.call('HMGET', p .. 'marks', unpack(polled))) do
+      if text then
+        marks[#marks + 1] = polled[i]
+        marks[#marks + 1] = text
+      end
+    end
+  end
 end
 if #gone > 0 then end_runs(unpack(gone)) end
-return {now, overdue, runs, specs, statuses, refused, postponed}
+return {now, overdue, runs, specs, statuses, refused, postponed, redis.call('GET', p .. 'rules') or '', marks}

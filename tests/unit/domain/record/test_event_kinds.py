@@ -114,4 +114,7 @@ def test_kinds_are_in_the_past_tense() -> None:
         "back",
         "paused",
         "resumed",
+        "applied",
+        "fired",
+        "resolved",
     }

@@ -136,7 +136,7 @@ def test_a_chain_of_parents_ends_or_goes_round() -> None:
     """A device is never above itself."""
     assert parent_chain.above({1: 2, 2: 3}, 1) == [2, 3]
     assert parent_chain.round_trip({1: 2, 2: 3}, 1) == ()
-    assert parent_chain.round_trip({1: 2, 2: 1}, 1) == (1, 2, 1)
-    assert parent_chain.round_trip({1: 1}, 1) == (1, 1)
-    assert parent_chain.first_round_trip({1: 2, 2: 3, 3: 1}, [3]) == (3, 1, 2, 3)
+    assert parent_chain.round_trip({1: 2, 2: 1}, 1) == [1, 2, 1]
+    assert parent_chain.round_trip({1: 1}, 1) == [1, 1]
+    assert parent_chain.first_round_trip({1: 2, 2: 3, 3: 1}, [3]) == [3, 1, 2, 3]
     assert parent_chain.text(["a", "b", "a"]) == "a -> b -> a"

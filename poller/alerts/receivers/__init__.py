@@ -1,0 +1,1 @@
+"""Receivers of notices: the contract, the registry, and the built-in ones."""

@@ -1,0 +1,51 @@
+"""Signs: what is known now of one rule and one subject.
+
+A sign holds, or the condition is known to be gone, or neither. Neither is no proof: Redis may have
+been emptied, or a worker may be new. So an alert that has no sign stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from poller.domain.alerts.alert import Subject
+from poller.domain.alerts.rule import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """A condition that holds. Instants are UTC milliseconds by the board's clock."""
+
+    rule: Rule
+    subject: Subject
+    since_ms: int  # when the condition began
+    seen_ms: int  # the last poll that showed it
+    value: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """The identity of the alert that the sign is for."""
+        return self.subject.identity(self.rule.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What one look showed. Keys are identities of alerts.
+
+    `gone` has the instant since which the condition is known not to hold, `ended` the reason why an
+    alert ends whatever was seen: its rule or its subject was removed. A full look read everything,
+    so a sign that it does not have is not known any more.
+    """
+
+    holding: Mapping[str, Sign] = field(default_factory=dict)
+    gone: Mapping[str, int] = field(default_factory=dict)
+    ended: Mapping[str, str] = field(default_factory=dict)
+    is_full: bool = False
+
+
+def still_holding(before: Collection[str], signs: Signs) -> set[str]:
+    """Return the identities whose last sign is that the condition holds."""
+    kept = set() if signs.is_full else set(before)
+    return (kept - signs.gone.keys() - signs.ended.keys()) | signs.holding.keys()

@@ -1,0 +1,1 @@
+"""Who is told of an alert, when, and in which notice: decisions only."""

@@ -1,0 +1,67 @@
+"""What a route was told of an alert, from the rows of `alert_tellings`."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+class TellingKind(enum.StrEnum):
+    """What was told of an alert."""
+
+    FIRING = "firing"
+    ESCALATION = "escalation"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """One alert in one notice of one route. `key` is that of the notice, "" if nobody was told."""
+
+    alert_id: int
+    route: str
+    kind: TellingKind
+    round: int  # counts tellings of one kind from 0
+    told_ms: int
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """All that one route was told of one alert."""
+
+    firings: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
+    is_escalated: bool = False
+    is_resolved: bool = False
+    keys: tuple[str, ...] = ()  # of the notices, the oldest first
+
+
+NOTHING = Told()
+
+
+def summed(tellings: Iterable[Telling]) -> Mapping[int, dict[str, Told]]:
+    """Return alert id -> route -> what the route was told."""
+    rows: dict[tuple[int, str], list[Telling]] = {}
+    for telling in tellings:
+        rows.setdefault((telling.alert_id, telling.route), []).append(telling)
+    found: dict[int, dict[str, Told]] = {}
+    for (alert_id, route), of_route in rows.items():
+        found.setdefault(alert_id, {})[route] = _told(of_route)
+    return found
+
+
+def _told(tellings: list[Telling]) -> Told:
+    ordered = sorted(tellings, key=lambda telling: telling.told_ms)
+    firings = [each.told_ms for each in ordered if each.kind is TellingKind.FIRING]
+    kinds = {each.kind for each in ordered}
+    return Told(
+        firings=len(firings),
+        first_ms=min(firings, default=0),
+        last_ms=max(firings, default=0),
+        is_escalated=TellingKind.ESCALATION in kinds,
+        is_resolved=TellingKind.RESOLVED in kinds,
+        keys=tuple(dict.fromkeys(each.key for each in ordered if each.key)),
+    )

@@ -1,0 +1,1 @@
+"""Metric rules, judged where a poll ends: from the readings at hand, before `finish`."""
