@@ -15,6 +15,7 @@ from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.device_state import DeviceState
 from poller.presentation.health import Stores
 from poller.presentation.job_states import JobList
+from poller.service.fleet.fleet_picture import FleetPicture
 from poller.service.job_listing import RunsPage, RunsQuery, ShownJob
 from poller.state.cluster.beat_registry import BeatInstance
 from poller.web.api.job_metrics import JobReading
@@ -75,5 +76,6 @@ class BackendQueries:
     jobs: Callable[[], JobList] = _no_job_list
     job: Callable[[str], ShownJob] = _no_job  # by name
     job_runs: Callable[[RunsQuery], RunsPage] = _no_runs
+    fleet: Callable[[], FleetPicture] = FleetPicture  # why targets fail, and where
     beats: Callable[[], Sequence[BeatInstance]] = _no_beats  # the living ones
     process_metrics: Callable[[], bytes] = bytes  # of the processes of this host, as text

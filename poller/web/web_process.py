@@ -23,6 +23,7 @@ from poller.security import network_exposure, process_memory, tls_files
 from poller.security.allowed_hosts import AllowedHosts
 from poller.service import job_listing
 from poller.service.access import login_demand
+from poller.service.fleet import fleet_picture
 from poller.service.job_listing import ShownJob
 from poller.state.cluster import beat_registry, job_totals, overview_reader, worker_registry
 from poller.state.cluster.beat_registry import BeatInstance
@@ -161,6 +162,7 @@ def backend_queries(services: Services) -> BackendQueries:
         job=job,
         job_runs=partial(job_listing.runs, services),
         beats=beats,
+        fleet=partial(fleet_picture.picture, services),
         process_metrics=partial(_process_metrics, services),
     )
 

@@ -13,7 +13,7 @@ import web_rates
 from poller import errors
 from poller.db.record.stored_readings import Stored
 from poller.presentation.device_state import DeviceState
-from poller.web.pages.device_page import RatesQuery
+from poller.web.pages.device.device_page import RatesQuery
 
 
 def client(
