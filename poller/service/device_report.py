@@ -13,8 +13,9 @@ from poller.db.record import runs_by_slot
 from poller.db.record.event_rows import RecordedEvent
 from poller.db.record.run_pages import NamedRun
 from poller.domain.access.actor import Actor
+from poller.domain.fleet.day_slots import SLOT_MS
 from poller.domain.record import slot_strip
-from poller.domain.record.slot_strip import SLOT_MS, StripSlot
+from poller.domain.record.slot_strip import StripSlot
 from poller.domain.why.explanation import Explanation
 from poller.presentation import device_state
 from poller.presentation.device_state import DeviceState

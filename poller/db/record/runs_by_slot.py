@@ -11,14 +11,15 @@ from poller.db import engine as sql
 from poller.db.in_list import in_list
 from poller.db.tables import runs
 from poller.domain.failures.outcome import Result
-from poller.domain.record.slot_strip import SLOT_MS, SlotCount
+from poller.domain.fleet.day_slots import SLOT_MS
+from poller.domain.record.slot_strip import RunCount
 
 
 def counts(
     engine: Engine, target_ids: Collection[int], since_ms: int, until_ms: int
-) -> dict[int, list[SlotCount]]:
+) -> dict[int, list[RunCount]]:
     """Return the counts of each target over [since, until) of plan times. Raises StoreError."""
-    found: dict[int, list[SlotCount]] = {target_id: [] for target_id in target_ids}
+    found: dict[int, list[RunCount]] = {target_id: [] for target_id in target_ids}
     if not found:
         return found
     # A literal: PostgreSQL takes two parameters for two expressions and refuses to group by one.
@@ -32,6 +33,6 @@ def counts(
     )
     with sql.reading(engine) as conn:
         for row in conn.execute(query):
-            count = SlotCount(row.slot_ms, Result(row.outcome), row.number)
+            count = RunCount(row.slot_ms, Result(row.outcome), row.number)
             found[row.target_id].append(count)
     return found

@@ -9,7 +9,7 @@ from fastapi import Depends, FastAPI, Query
 from fastapi.responses import Response
 
 from poller import errors
-from poller.domain.record.slot_strip import SLOT_MS
+from poller.domain.fleet.day_slots import SLOT_MS
 from poller.service import device_report, site_limit
 from poller.service.history import device_measures
 from poller.service.history.device_measures import Part

@@ -52,6 +52,11 @@ class PageLinks:
         given = {key: str(value) for key, value in changes.items() if value not in ("", None, 0)}
         return self._url({**self.shown.parameters(), **given})
 
+    def plot(self, target: str, metric: str, labels: Sequence[str]) -> str:
+        """The parameters of the plot of a series over the same range."""
+        pairs = [("target", target), ("metric", metric), *(("label", text) for text in labels)]
+        return "?" + urlencode([*pairs, *self.shown.parameters().items()])
+
     def pages(self, offset: int, rows: int, total: int) -> Sequence[PageLink]:
         """The links to the page before and after these rows."""
         found = []

@@ -19,6 +19,7 @@ from poller.service.device_report import DeviceReport
 from poller.web.pages.device import action_buttons, slot_links, device_targets
 from poller.web.pages.device.action_buttons import ActionButton
 from poller.web.pages.device.slot_links import StripView
+from poller.web.pages.fleet import day_strip
 from poller.web.pages.device.device_targets import TargetRow, TargetsView
 
 _TONES = {
@@ -146,7 +147,7 @@ def _line(found: DeviceReport, row: TargetRow, actor: Actor) -> TargetLine:
     slots = found.slots_of.get(target.id, ())
     return TargetLine(
         row=row,
-        strip=slot_links.picture(slots) if slots else "",
+        strip=day_strip.svg([slot.state for slot in slots]) if slots else "",
         actions=action_buttons.of_target(target, found.state, actor),
     )
 
