@@ -146,4 +146,4 @@ def _compile(root: Path) -> list[Path]:
 
 if __name__ == "__main__":
     tree = Path(__file__).parent
-    print(*fetch_library(tree), *_compile(tree), sep="\n", file=sys.stderr)
+    print(*_compile(tree), *fetch_library(tree), sep="\n", file=sys.stderr)
