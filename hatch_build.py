@@ -29,9 +29,7 @@ DIRECTIVES = {
 }
 #: The package of npm and its integrity: the hash of the whole package, as lock files have it.
 LIBRARY = "uplot@1.6.32"
-INTEGRITY = (
-    "sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw=="
-)
+INTEGRITY = "sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw=="
 #: Its files, the place of each in the tree, and the hash of what is there.
 LIBRARY_FILES = {
     "package/dist/uPlot.iife.min.js": (
@@ -78,7 +76,13 @@ class CompiledModules(BuildHookInterface[Any]):
         """Return the files of the library; none if they cannot be fetched."""
         try:
             return fetch_library(root)
-        except (OSError, ValueError, KeyError, tarfile.TarError, subprocess.SubprocessError) as error:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            tarfile.TarError,
+            subprocess.SubprocessError,
+        ) as error:
             self.app.display_warning(f"poller is installed without plots that zoom: {error}")
             return []
 

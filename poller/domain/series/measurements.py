@@ -15,7 +15,7 @@ from typing import NamedTuple
 from poller.domain.metrics.reading import Kind, Labels, ReadingSet, Series
 from poller.domain.metrics.series_identity import Identity, Key, series_keys
 from poller.domain.rollups import state_series
-from poller.domain.series import interfaces
+from poller.domain.series import device_interfaces
 
 
 class Group(enum.StrEnum):
@@ -84,12 +84,12 @@ def _rule(pattern: str, group: Group, unit: Unit, scale: float = 1.0) -> Rule:
 
 #: The first rule whose pattern is found in the name applies.
 _RULES = (
+    _rule(r"tls_expiry_seconds$", Group.CERTIFICATES, Unit.LEFT),
     _rule(r"^ping_rtt_|^http_(duration|phase)_seconds|Latency|_rtt_", Group.REACH, Unit.SECONDS),
     _rule(r"^ping_loss_ratio$", Group.REACH, Unit.PERCENT, 100.0),
     _rule(r"^(ping|http)_up$|^up$|^probe_success$", Group.REACH, Unit.STATE),
     _rule(r"^http_body_bytes$", Group.REACH, Unit.BYTES),
     _rule(r"^(ping|http)_", Group.REACH, Unit.NUMBER),
-    _rule(r"tls_expiry_seconds$", Group.CERTIFICATES, Unit.LEFT),
     _rule(r"certificate_expiration_timestamp_seconds$", Group.CERTIFICATES, Unit.INSTANT),
     _rule(r"^hrProcessorLoad$|cpu_load$|^upsOutputPercentLoad$", Group.CPU, Unit.PERCENT),
     _rule(r"cpu_frequency$", Group.CPU, Unit.HERTZ, 1e6),
@@ -184,7 +184,7 @@ def measurement(series: Series, key: Key) -> Measurement:
 def _is_shown(series: Series) -> bool:
     if series.kind is not Kind.GAUGE or series.name in _HIDDEN:
         return False
-    return not interfaces.is_of_interface(series.name)
+    return not device_interfaces.is_of_interface(series.name)
 
 
 def _measurement(series: Series, key: Key, values: Mapping[Key, float]) -> Measurement:
@@ -202,9 +202,7 @@ def _measurement(series: Series, key: Key, values: Mapping[Key, float]) -> Measu
     )
 
 
-def _meaning(
-    series: Series, key: Key, values: Mapping[Key, float]
-) -> tuple[Group, Unit, float]:
+def _meaning(series: Series, key: Key, values: Mapping[Key, float]) -> tuple[Group, Unit, float]:
     labels = dict(series.labels)
     if series.name == _SENSOR:
         return Group.SENSORS, *_sensor(labels)

@@ -17,8 +17,8 @@ from poller.domain.access.actor import Actor
 from poller.domain.metrics import series_identity
 from poller.domain.metrics.reading import Kind, Series
 from poller.domain.metrics.series_identity import Key
-from poller.domain.series import interfaces, measurements
-from poller.domain.series.interfaces import Counted, Interface
+from poller.domain.series import device_interfaces, measurements
+from poller.domain.series.device_interfaces import Counted, Interface
 from poller.domain.series.measurements import Measurement
 from poller.domain.series.series_plan import Range, SeriesPlan
 from poller.service.history import series_listing
@@ -122,8 +122,7 @@ def measurement_rows(
     plan = series_listing.plan_of(services, chosen, asked, now_ms)
     lines = _lines_of(services, plan, [(row.target, row.measurement.key) for row in page])
     found = [
-        MeasurementRow(row.target, row.measurement, row.at_ms, lines.get(_id(row)))
-        for row in page
+        MeasurementRow(row.target, row.measurement, row.at_ms, lines.get(_id(row))) for row in page
     ]
     return Rows(found, plan, len(wanted), len({row.target.id for row in every}))
 
@@ -154,7 +153,7 @@ def _interfaces(polls: Iterable[TargetPoll]) -> Iterator[InterfaceRow]:
     for poll in polls:
         if poll.stored is not None:
             by = series_identity.identity_option(poll.target.options)
-            for each in interfaces.of_poll(poll.stored.readings, by):
+            for each in device_interfaces.of_poll(poll.stored.readings, by):
                 yield InterfaceRow(poll.target, each, poll.stored.at_ms)
 
 

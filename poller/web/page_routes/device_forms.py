@@ -102,7 +102,9 @@ def _wanted(form: FormValues) -> Act:
     text = form.one("action")
     if text not in list(Act):
         known = ", ".join(Act)
-        raise errors.InvalidInput(f'action: there is no action "{text[:40]}"', hint=f"one of {known}")
+        raise errors.InvalidInput(
+            f'action: there is no action "{text[:40]}"', hint=f"one of {known}"
+        )
     return Act(text)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poller.domain.series import line_figures
-from poller.domain.series.interfaces import Counted, Interface
+from poller.domain.series.device_interfaces import Counted, Interface
 from poller.domain.series.line_figures import LineFigures
 from poller.presentation import formatting
 from poller.presentation.health import GLYPHS, Tone

@@ -66,7 +66,7 @@ def _item(value: Value, now_ms: int) -> MetricItem:
     return MetricItem(
         metric=series.name,
         labels=" ".join(f"{name}={text}" for name, text in series.labels),
-        value=measure_texts.number(value.value) if value.value == value.value else "NaN",  # noqa: PLR0124
+        value=measure_texts.number(value.value) if value.value == value.value else "NaN",
         kind=series.kind.value,
         age=formatting.age(now_ms - value.at_ms),
         target=value.target.name,

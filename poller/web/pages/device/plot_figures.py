@@ -1,4 +1,4 @@
-"""Plots as figures of a page: the picture, its labels, its legend with figures, and what it lacks."""
+"""Plots as figures of a page: picture, labels, legend with figures, and what is missing."""
 
 from __future__ import annotations
 

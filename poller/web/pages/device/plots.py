@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from poller.domain.rollups.sample_columns import Group
 from poller.domain.series import line_figures, measurements
-from poller.domain.series.interfaces import Counted, Interface
+from poller.domain.series.device_interfaces import Counted, Interface
 from poller.domain.series.line_figures import LineFigures
 from poller.domain.series.measurements import Measurement, Unit
 from poller.domain.series.series_line import SeriesLine
@@ -201,12 +201,8 @@ def _pair(
     return _plot(plot_id, plot_id.capitalize(), drawn, axis, window)
 
 
-def _plot(
-    plot_id: str, title: str, drawn: Sequence[DrawnLine], axis: Axis, window: Window
-) -> Plot:
-    return Plot(
-        plot_id, title, drawn, window.start_ms, window.end_ms, axis, step_ms=window.step_ms
-    )
+def _plot(plot_id: str, title: str, drawn: Sequence[DrawnLine], axis: Axis, window: Window) -> Plot:
+    return Plot(plot_id, title, drawn, window.start_ms, window.end_ms, axis, step_ms=window.step_ms)
 
 
 _OCTETS = (Counted.IN_OCTETS, Counted.OUT_OCTETS)

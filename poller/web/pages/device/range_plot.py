@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -185,7 +186,7 @@ def _placed(
 
 def _stepped(placed: Sequence[_Point]) -> Iterator[_Point]:
     """The corners of a line that holds each value until the next point."""
-    for (x, y), (next_x, _) in zip(placed, placed[1:], strict=False):
+    for (x, y), (next_x, _) in pairwise(placed):
         yield x, y
         yield next_x, y
     yield placed[-1]

@@ -16,11 +16,11 @@ from poller.presentation.health import GLYPHS, Tone
 from poller.presentation.targets import why_json
 from poller.presentation.targets.why_types import WhyItem
 from poller.service.device_report import DeviceReport
-from poller.web.pages.device import action_buttons, slot_links, device_targets
+from poller.web.pages.device import action_buttons, device_targets, slot_links
 from poller.web.pages.device.action_buttons import ActionButton
+from poller.web.pages.device.device_targets import TargetRow, TargetsView
 from poller.web.pages.device.slot_links import StripView
 from poller.web.pages.fleet import day_strip
-from poller.web.pages.device.device_targets import TargetRow, TargetsView
 
 _TONES = {
     Result.OK: Tone.OK,
