@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from poller.bootstrap import Services
 
 ATTEMPTS = 20
+#: Attempts of one selected slot: half an hour of a poll every 20 seconds and more.
+ATTEMPTS_OF_SLOT = 100
 EVENTS = 8
 
 
@@ -84,7 +86,7 @@ def newest_events(
 def _attempts(
     services: Services, actor: Actor, name: str, slot_ms: int | None
 ) -> Sequence[NamedRun]:
-    query = RunQuery(device=name)
-    if slot_ms is not None:
-        query = RunQuery(device=name, since_ms=slot_ms, until_ms=slot_ms + SLOT_MS)
-    return run_listing.page(services, actor, query, ATTEMPTS).runs
+    if slot_ms is None:
+        return run_listing.page(services, actor, RunQuery(device=name), ATTEMPTS).runs
+    query = RunQuery(device=name, since_ms=slot_ms, until_ms=slot_ms + SLOT_MS)
+    return run_listing.page(services, actor, query, ATTEMPTS_OF_SLOT).runs

@@ -9,6 +9,7 @@ from fastapi import Depends, FastAPI, Query
 from fastapi.responses import Response
 
 from poller import errors
+from poller.domain.access.scopes import Scope
 from poller.domain.fleet.day_slots import SLOT_MS
 from poller.service import device_report, site_limit
 from poller.service.history import device_measures
@@ -181,6 +182,7 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
             frame,
             head=device_head.of_device(found.device, "config", now_ms()),
             view=found,
+            may_edit=call.actor.may(Scope.INVENTORY),
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from poller.db.record.event_rows import RecordedEvent
 from poller.db.record.run_pages import NamedRun
 from poller.domain.access.actor import Actor
+from poller.domain.access.scopes import Scope
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import Overview
 from poller.domain.why.causes import Cause
@@ -53,6 +54,7 @@ class TargetLine:
     row: TargetRow
     strip: str
     actions: Sequence[ActionButton]
+    may_edit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,7 @@ def _line(found: DeviceReport, row: TargetRow, actor: Actor) -> TargetLine:
         row=row,
         strip=day_strip.svg([slot.state for slot in slots]) if slots else "",
         actions=action_buttons.of_target(target, found.state, actor),
+        may_edit=actor.may(Scope.INVENTORY),
     )
 
 
