@@ -245,7 +245,7 @@ def _name(series: Series, key: Key) -> str:
         return words
     if series.name in (_SENSOR, _MIKROTIK_GAUGE, _STORAGE_USED):
         return owner
-    return f"{owner}: {words}"
+    return f"{words} {owner}" if owner.isdecimal() else f"{owner}: {words}"
 
 
 def _owner(known_by: Labels) -> Iterator[str]:

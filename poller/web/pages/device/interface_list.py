@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from poller.domain.inventory import duration
 from poller.domain.series import line_figures
 from poller.domain.series.device_interfaces import Counted, Interface
 from poller.domain.series.line_figures import LineFigures
@@ -44,7 +45,8 @@ class InterfaceItem:
     sends: DirectionCells
     errors: str
     discards: str
-    has_faults: bool
+    errors_tone: str
+    discards_tone: str
     picture: str
 
 
@@ -61,7 +63,7 @@ class InterfaceList:
 
 def build_view(found: Rows[InterfaceRow], window: Window) -> InterfaceList:
     """Return the view of a page of interfaces."""
-    step = formatting.duration(window.step_ms) if window.step_ms else "polls"
+    step = f"means of {duration.format_ms(window.step_ms)}" if window.step_ms else "single polls"
     return InterfaceList(
         items=[_item(row, window) for row in found.rows],
         total=found.total,
@@ -104,9 +106,14 @@ def _item(row: InterfaceRow, window: Window) -> InterfaceItem:
         sends=_direction(row, Counted.OUT_OCTETS),
         errors=_NONE if errors is None else formatting.count(round(errors)),
         discards=_NONE if discards is None else formatting.count(round(discards)),
-        has_faults=bool(round(errors or 0) or round(discards or 0)),
+        errors_tone=_fault_tone(errors),
+        discards_tone=_fault_tone(discards),
         picture=range_plot.small(traffic, plot_figures.sentence(traffic)) if row.lines else "",
     )
+
+
+def _fault_tone(count: float | None) -> str:
+    return str(Tone.LATE) if count and round(count) else ""
 
 
 def _direction(row: InterfaceRow, role: Counted) -> DirectionCells:

@@ -119,7 +119,8 @@ def value_text(axis: Axis, suffix: str, value: float | None) -> str:
     if axis is Axis.BITS:
         return formatting.bits(value)
     if axis is Axis.RATE:
-        return formatting.rate(value)
+        is_small = abs(value) < 0.1
+        return f"{measure_texts.number(value)} /s" if is_small else formatting.rate(value)
     if axis is Axis.PERCENT:
         return f"{formatting.significant(value)} %"
     if axis is Axis.SECONDS:

@@ -1,7 +1,7 @@
 // One plot drawn by uPlot: lines, bands from lowest to highest, shaded gaps, resets, the limit.
 
 const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 6]];
-const HEIGHT = 220;
+const HEIGHT = 232;
 
 
 // A variable with light-dark() has its colour only on an element that uses it.
@@ -105,7 +105,7 @@ function axesOf(plot, ink) {
   const font = "12px system-ui, sans-serif";
   const common = { stroke: ink.muted, font, grid: { stroke: ink.grid, width: 1 }, ticks: { show: false } };
   return [
-    { ...common, space: 90, values: (u, at) => at.map((s) => instantText(s * 1000, plot.end - plot.start)) },
+    { ...common, space: 90, size: 32, values: (u, at) => at.map((s) => instantText(s * 1000, plot.end - plot.start)) },
     { ...common, size: 84, values: (u, at) => at.map((number) => valueText(plot, number)) },
   ];
 }

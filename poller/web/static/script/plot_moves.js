@@ -27,12 +27,13 @@ function pannedBy(u, share) {
 }
 
 function moveCrosshair(u, step) {
-  const last = u.data[0].length - 1;
-  let index = u.cursor.idx ?? (step > 0 ? -1 : last + 1);
+  const count = u.data[0].length;
+  const isKnown = (at) => u.data.some((cells, n) => n % 3 === 1 && typeof cells[at] === "number");
+  let index = u.cursor.idx ?? (step > 0 ? -1 : count);
   do index += step;
-  while (index > 0 && index < last && !u.data.some((cells, n) => n % 3 === 1 && typeof cells[index] === "number"));
-  index = Math.min(last, Math.max(0, index));
-  u.setCursor({ left: u.valToPos(u.data[0][index], "x"), top: u.over.clientHeight / 2 });
+  while (index >= 0 && index < count && !isKnown(index));
+  if (index < 0 || index >= count) return;
+  u.setCursor({ left: u.valToPos(u.data[0][index], "x"), top: u.over.clientHeight / 2 }, true, true);
 }
 
 function bindKeys(u, move, back) {
@@ -44,7 +45,7 @@ function bindKeys(u, move, back) {
     "=": () => move(zoomedBy(u, 0.5)),
     "-": () => move(zoomedBy(u, 2)),
     0: () => back(),
-    Escape: () => u.setCursor({ left: -10, top: -10 }),
+    Escape: () => u.setCursor({ left: -10, top: -10 }, true, true),
   };
   root.onkeydown = (event) => {
     const act = acts[event.key];

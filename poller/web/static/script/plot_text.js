@@ -33,6 +33,7 @@ function secondsText(number) {
 
 function valueText(plot, number) {
   if (number === null || number === undefined || number === "") return "–";
+  if (plot.axis === "/s" && Math.abs(number) < 0.1) return `${plainNumber(number)} /s`;
   if (plot.axis === "bit/s" || plot.axis === "/s") {
     const [text, unit] = scaled(number, 1000, SI);
     return plot.axis === "/s" && unit ? `${text} ${unit}/s` : `${text} ${unit}${plot.axis}`;
