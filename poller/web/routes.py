@@ -160,7 +160,7 @@ def create_app(
             Middleware(GZipMiddleware, minimum_size=1024, compresslevel=GZIP_LEVEL),
         ],
     )
-    snapshots = Snapshots(backend.overview, backend.stores, backend.fleet)
+    snapshots = Snapshots(backend.overview, backend.stores, read_fleet=backend.fleet)
     slots = StreamSlots(most_streams)
     ending = stopping or asyncio.Event()
     app.state.backend, app.state.snapshots = backend, snapshots

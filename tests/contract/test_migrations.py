@@ -13,9 +13,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
 from poller import errors
+from poller.db import engine as sql
 from poller.db import migrate, revision, tables
 from poller.db.alerts import alert_tables
-from poller.db import engine as sql
 from poller.db.inventory import devices, inventory_feed, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy

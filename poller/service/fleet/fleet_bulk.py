@@ -6,7 +6,6 @@ Each action is that of the API and of the command line; nothing is decided here 
 from __future__ import annotations
 
 import enum
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,12 +55,11 @@ class FleetDone:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """What would be done: how many, which, and the same as a command."""
+    """What would be done: how many, and which."""
 
     action: Action
     phrase: str  # `disable 42 devices`
     names: Sequence[str]
-    command: str
     carry_out: Callable[[], FleetDone]
 
     def confirmed(self, number: int | None) -> FleetDone:
@@ -74,13 +72,11 @@ def plan(services: Services, author: Author, action: Action, wanted: TargetFilte
     """Plan an action. Raises NotAllowed, NotFound if nothing matches, InvalidInput, StoreError."""
     actor = _actor(author)
     actor.require(action.scope)
-    where = shlex.quote(target_filter.text(wanted) or "name:*")
     if action is Action.POLL:
-        return _polls(services, actor, wanted, f"poller poll --where {where}")
+        return _polls(services, actor, wanted)
     if action is Action.RESET:
-        return _resets(services, actor, wanted, f"poller breaker reset --where {where}")
-    command = f"poller device edit --where {where} --{action.value}"
-    return _switches(services, author, action, wanted, command)
+        return _resets(services, actor, wanted)
+    return _switches(services, author, action, wanted)
 
 
 def _actor(author: Author) -> Actor:
@@ -89,7 +85,7 @@ def _actor(author: Author) -> Actor:
     return author.actor
 
 
-def _polls(services: Services, actor: Actor, wanted: TargetFilter, command: str) -> FleetPlan:
+def _polls(services: Services, actor: Actor, wanted: TargetFilter) -> FleetPlan:
     chosen = poll_actions.matching_enabled(services, actor, wanted)
     if len(chosen) > MOST_POLLS:
         raise errors.InvalidInput(
@@ -106,10 +102,10 @@ def _polls(services: Services, actor: Actor, wanted: TargetFilter, command: str)
 
     phrase = f"poll {formatting.counted(len(chosen), 'target')} now"
     names = target_choice.full_names(chosen.values())
-    return FleetPlan(Action.POLL, phrase, names, command, carry_out)
+    return FleetPlan(Action.POLL, phrase, names, carry_out)
 
 
-def _resets(services: Services, actor: Actor, wanted: TargetFilter, command: str) -> FleetPlan:
+def _resets(services: Services, actor: Actor, wanted: TargetFilter) -> FleetPlan:
     chosen = target_choice.matching(services, actor, wanted)
 
     def carry_out() -> FleetDone:
@@ -121,11 +117,11 @@ def _resets(services: Services, actor: Actor, wanted: TargetFilter, command: str
 
     phrase = f"reset the breakers of {formatting.counted(len(chosen), 'target')}"
     names = target_choice.full_names(chosen.values())
-    return FleetPlan(Action.RESET, phrase, names, command, carry_out)
+    return FleetPlan(Action.RESET, phrase, names, carry_out)
 
 
 def _switches(
-    services: Services, author: Author, action: Action, wanted: TargetFilter, command: str
+    services: Services, author: Author, action: Action, wanted: TargetFilter
 ) -> FleetPlan:
     """Enable or disable devices. Few of them can be taken back: exactly those that changed."""
     enabled, actor = action is Action.ENABLE, _actor(author)
@@ -146,7 +142,7 @@ def _switches(
         return FleetDone(f"{text}.", undo=undo, undo_where=undo_where)
 
     phrase = f"{action.value} {formatting.counted(len(planned.names), 'device')}"
-    return FleetPlan(action, phrase, planned.names, command, carry_out)
+    return FleetPlan(action, phrase, planned.names, carry_out)
 
 
 def _changing(services: Services, actor: Actor, names: Sequence[str], enabled: bool) -> list[str]:

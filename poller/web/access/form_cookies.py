@@ -33,9 +33,10 @@ def value(headers: Headers, is_https: bool) -> str:
 def storing(send: Send, form_value: str, is_https: bool) -> Send:
     """Add a new cookie to a response."""
     cookie = SimpleCookie({name(is_https): form_value})
-    cookie[name(is_https)].update({"path": "/", "httponly": True, "samesite": "lax"})
-    if is_https:
-        cookie[name(is_https)]["secure"] = True
+    morsel = cookie[name(is_https)]
+    for attribute, given in (("path", "/"), ("samesite", "lax"), ("httponly", True)):
+        morsel[attribute] = given
+    morsel["secure"] = is_https
     header = cookie.output(header="").strip()
 
     async def send_with_cookie(message: Message) -> None:

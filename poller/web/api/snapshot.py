@@ -46,9 +46,8 @@ class Snapshots:
         self,
         read: Callable[[], Overview],
         check_stores: Callable[[Overview | None, str], Stores],
-        read_fleet: Callable[[], FleetPicture] = FleetPicture,
-        *,
         clock: Callable[[], float] = time.monotonic,
+        read_fleet: Callable[[], FleetPicture] = FleetPicture,
     ) -> None:
         self._read = read
         self._check_stores = check_stores

@@ -18,8 +18,17 @@ from poller.web import error_responses
 from poller.web.access.form_values import FormValues, SentForm
 from poller.web.api.contract.bulk_bodies import SAMPLES
 from poller.web.api.contract.needs import Call, Operating, ReadingAll
+from poller.web.pages.fleet import devices_query
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.pages.frame.page_frame import RequestedFrame
+
+#: The words and the flag of the command of each action.
+_COMMANDS = {
+    Action.POLL: ("poll", ""),
+    Action.RESET: ("breaker reset", ""),
+    Action.ENABLE: ("device edit", " --enable"),
+    Action.DISABLE: ("device edit", " --disable"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,7 @@ class BulkView:
     as_of: str
     where: str
     plan: FleetPlan
+    command: str  # that does the same
     samples: tuple[str, ...]
     more: int
     done: FleetDone | None = None
@@ -81,11 +91,13 @@ def _acted(call: Call, form: FormValues) -> BulkView:
     wanted = _wanted(form)
     plan = fleet_bulk.plan(call.services, call.author, _action(form), wanted)
     number = form.number("confirm")
+    words, flag = _COMMANDS[plan.action]
     done = plan.confirmed(number) if number is not None else None
     return BulkView(
         as_of=formatting.instant(call.services.board.now_ms()),
         where=target_filter.text(wanted),
         plan=plan,
+        command=devices_query.command(words, wanted, flag),
         samples=tuple(plan.names[:SAMPLES]),
         more=max(0, len(plan.names) - SAMPLES),
         done=done,

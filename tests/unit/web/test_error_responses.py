@@ -32,7 +32,7 @@ def test_a_browser_gets_a_page(
     assert response.headers["Content-Type"].startswith("text/html")
     assert words in response.text
     assert f'<a href="{root}">Back to the overview</a>' in response.text
-    assert f'<link rel="stylesheet" href="{root}static/overview-' in response.text
+    assert f'<link rel="stylesheet" href="{root.removeprefix("./")}static/style-' in response.text
 
 
 @pytest.mark.parametrize("headers", [{}, {"Accept": "*/*"}, {"Accept": "application/json"}])

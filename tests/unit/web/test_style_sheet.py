@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import resources
 
 import pytest
 
-CSS = resources.files("poller.web").joinpath("static/overview.css").read_text()
+from poller.web import assets
+
+CSS = assets.load().by_name["style.css"].body.decode()
 TOKEN = re.compile(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\);")
 TOKENS = {name: {"light": light, "dark": dark} for name, light, dark in TOKEN.findall(CSS)}
 #: WCAG 2.2: 4.5 for text, 3 for the edge of a control.

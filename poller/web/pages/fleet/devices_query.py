@@ -86,10 +86,11 @@ class DevicesQuery:
         return self.url(path, where=target_filter.text(wanted))
 
 
-def command(words: str, wanted: TargetFilter) -> str:
+def command(words: str, wanted: TargetFilter, flag: str = "") -> str:
     """The command for the devices of a filter: `poller device list --where state:failing`."""
     text = target_filter.text(wanted)
-    return f"poller {words} --where {shlex.quote(text)}" if text else f"poller {words}"
+    where = f" --where {shlex.quote(text)}" if text else ""
+    return f"poller {words}{where}{flag}"
 
 
 def _query(

@@ -199,8 +199,8 @@ def _queues(shown: Shown) -> Iterator[TableRow]:
     """The queues with the worst shortage and the most waiting polls, by name."""
     overview = shown.overview
     worst_first = sorted(overview.loads, key=_queue_rank)
-    shown = worst_first[: QUEUES.limit]
-    for load in sorted(shown, key=lambda load: load.queue):
+    busiest = worst_first[: QUEUES.limit]
+    for load in sorted(busiest, key=lambda load: load.queue):
         tones = {}
         if _is_unserved(load):
             tones["workers"] = Tone.FAILING

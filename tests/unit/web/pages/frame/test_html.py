@@ -77,9 +77,7 @@ def test_every_page_is_well_formed_and_nothing_in_it_is_inline(
         assert "style" not in attributes
         assert not [name for name in attributes if name.startswith("on")]
         assert tag != "style"
-    assert all(
-        (script["src"] or "").startswith("static/overview-") for script in page.tags("script")
-    )
+    assert all((script["src"] or "").startswith("static/frame-") for script in page.tags("script"))
     assert len(page.tags("script")) == 1
 
 
@@ -189,7 +187,7 @@ def test_only_web_addresses_become_links(create_client) -> None:
 def test_tables_have_captions_and_scoped_headings(create_client) -> None:
     """Screen readers need both."""
     page = Document(create_client(fleet.FAILING).get("/").text)
-    assert len(page.tags("caption")) == len(page.tags("table")) == 6
+    assert len(page.tags("caption")) == len(page.tags("table")) == 8
     assert all(attrs.get("scope") in ("col", "row") for attrs in page.tags("th"))
 
 
