@@ -308,7 +308,7 @@ def test_a_device_without_targets_says_what_to_type(pages: Pages) -> None:
 
 def test_every_page_is_within_its_budget(services: Services) -> None:
     """48 ports on a page: at most 20 KB compressed and 30 elements a row."""
-    world = DeviceWorld(services, minutes=120, ports=48)
+    world = DeviceWorld(services, minutes=1_440, ports=48)
     client = api_clients.client(world.services)
     for page in ("", "/interfaces", "/gauges", "/metrics", "/plots?target=snmp&interface=eth1"):
         response = client.get(f"/devices/sw1{page}", headers={"Accept": "text/html"})

@@ -185,6 +185,22 @@ def of_measurement(found: Measurement, line: SeriesLine, window: Window) -> Plot
     return replace(plot, limit=found.top, limit_name=f"all: {plot.text(found.top)}")
 
 
+def thinned(plot: Plot, slices: int) -> Plot:
+    """Return a plot with so many points a line if it has many more: the highest of each slice."""
+    most = max((len(each.line.points.at_ms) for each in plot.lines), default=0)
+    if most <= 2 * slices:
+        return plot
+    slice_ms = -(-(plot.end_ms - plot.start_ms) // slices)
+    lines = [
+        replace(
+            each,
+            line=line_figures.highest_of_slices(each.line, plot.start_ms, slice_ms, slices),
+        )
+        for each in plot.lines
+    ]
+    return replace(plot, lines=lines, step_ms=slice_ms)
+
+
 def renamed(plot: Plot, plot_id: str) -> Plot:
     """Return a plot with another id."""
     return replace(plot, id=plot_id)

@@ -17,10 +17,13 @@ import numpy as np
 from poller.domain.rollups.sample_columns import Integers
 from poller.domain.series import line_figures
 from poller.domain.series.series_line import PointVerdict, SeriesLine
+from poller.web.pages.device import plots
 from poller.web.pages.device.plots import DrawnLine, Plot
 
 WIDTH, HEIGHT = 1000, 200
 _SMALL_HEIGHT = 40
+#: Slices of a small picture, which is some 200 pixels wide.
+SMALL_SLICES = 72
 _MARKS = {PointVerdict.RESET: "reset", PointVerdict.IMPLAUSIBLE: "implausible"}
 _Point = tuple[float, float]
 
@@ -69,9 +72,13 @@ def svg(plot: Plot, sentence: str) -> str:
 
 
 def small(plot: Plot, sentence: str) -> str:
-    """Return the picture for a row of a table: no grid, no bands, the same gaps and marks."""
-    box = _box(plot, _SMALL_HEIGHT)
-    return _picture(list(_contents(plot, box, with_bands=False)), _SMALL_HEIGHT, sentence)
+    """Return the picture for a row of a table: no grid, no bands, the same gaps and marks.
+
+    Its few slices show their highest values, so that no spike is lost.
+    """
+    thin = plots.thinned(plot, SMALL_SLICES)
+    box = _box(thin, _SMALL_HEIGHT)
+    return _picture(list(_contents(thin, box, with_bands=False)), _SMALL_HEIGHT, sentence)
 
 
 def gaps(plot: Plot) -> list[Gap]:

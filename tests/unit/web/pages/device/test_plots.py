@@ -78,6 +78,21 @@ def test_a_lone_point_is_a_dot() -> None:
     assert re.fullmatch(r"M[\d.]+ [\d.]+h0", line)
 
 
+def test_a_small_picture_is_small_and_keeps_every_spike() -> None:
+    """A day of polls in a row of a table: some bytes, the one high poll, and the gap."""
+    values: list[float | None] = [1.0] * 1440
+    values[700] = 100.0
+    values[200:300] = [None] * 100
+    found = web_lines.line(values, spread=1.0)
+    plot = plots.traffic(port(None), {Counted.IN_OCTETS: found}, Window(0, 1440 * MINUTE))
+    svg = range_plot.small(plot, "")
+    assert len(svg) < 1_500
+    assert paths(svg, "line")[0].count("M") == 2
+    heights = [float(y) for y in re.findall(r"[\d.]+ ([\d.]+)", paths(svg, "line")[0])]
+    assert min(heights) == 0
+    assert ET.fromstring(svg).find("rect[@class='gap']") is not None
+
+
 def test_a_reset_is_an_upright_tick_and_is_told() -> None:
     """The script and the screen reader get it, too."""
     found = web_lines.line([1.0] * 60, reset=30)
