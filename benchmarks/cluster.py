@@ -29,16 +29,18 @@ class Cluster:
         workers = [worker.pid for worker in self.workers]
         return {"beat": [self.beat.pid], "worker": workers, "server": [self.stage.server.pid]}
 
-    def steady(self, targets: int, interval_s: float, rounds: int = 1) -> None:
+    def steady(
+        self, targets: int, interval_s: float, rounds: int = 1, catch_up_s: float | None = None
+    ) -> None:
         """Wait until every target was polled, no poll is late and the caches are warm.
 
         The first poll of a target by each worker is the most expensive, so several workers need
-        several intervals.
+        several intervals. `catch_up_s` bounds the time until no poll is late.
         """
         engine = self.stage.services.engine
         patience_s = PATIENCE_S + PATIENCE_INTERVALS * interval_s + FIRST_POLL_S * targets
         until("polling every target once", targets, lambda: ledger.polled(engine), patience_s)
-        until("catching up", 1, lambda: not self.overdue(), patience_s)
+        until("catching up", 1, lambda: not self.overdue(), catch_up_s or patience_s)
         progress.wait("warming up", rounds * interval_s)
 
     def overdue(self) -> int:

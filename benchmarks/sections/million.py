@@ -96,7 +96,7 @@ def _largest(size: Size, first: Fleet) -> Fleet:
     """Search the largest fleet that keeps its slots: from the computed one downwards."""
     poll_ms = sum(first.seen.role_ms.values())  # with the agents, which take part of the cores
     computed = size.cores * size.interval_s * 1000 / poll_ms
-    number = min(size.most, round(0.9 * computed))
+    number = min(size.most, round(0.7 * computed))
     while number > 1:
         progress.step(f"the largest fleet: {number:,} switches")
         try:
@@ -108,7 +108,7 @@ def _largest(size: Size, first: Fleet) -> Fleet:
 
 
 def _watched(apart: Stage, size: Size, number: int, seconds: float) -> Watched:
-    trial = Trial(size.trial_s, LATE_MS)
+    trial = Trial(size.trial_s, LATE_MS, 10 + 5 * size.interval_s)
     request = _request(apart, size)
     return watched.watch(apart, number, request, WORKERS, seconds, switches.MODEL, trial)
 

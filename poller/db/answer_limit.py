@@ -32,7 +32,14 @@ def answers_within(seconds: float) -> Iterator[None]:
 
 
 class LimitedConnection(psycopg.Connection[Any]):
-    """A connection of psycopg that knows `answers_within`."""
+    """A connection of psycopg that knows `answers_within`, and gets its rows in binary form.
+
+    As text a BYTEA has two digits for each byte: 400 days of roll-ups took five times as long.
+    """
+
+    def cursor(self, *how: Any, **named: Any) -> Any:
+        named.setdefault("binary", True)
+        return super().cursor(*how, **named)
 
     def wait(self, gen: PQGen[RV], *how: Any, **named: Any) -> RV:
         limit_s = _limit_s.get()

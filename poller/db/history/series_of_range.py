@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
 #: Days of hourly and of 5-minute roll-ups that are in memory at a time.
-DAYS = 64
-FINE_DAYS = 8
+DAYS = 256
+FINE_DAYS = 32
 
 
 class SeriesReader:

@@ -7,7 +7,7 @@ text of a device is escaped.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from poller.domain.series import line_figures
 from poller.presentation import counter_units, formatting
 
 if TYPE_CHECKING:
+    from poller.domain.rollups.sample_columns import Floats, Integers
     from poller.domain.series.series_line import SeriesLine
 
 WIDTH = 960
@@ -58,6 +59,16 @@ class _Frame:
     def y(self, value: float) -> float:
         share = (value - self.bottom) / (self.top - self.bottom)
         return round(_TOP + (1 - share) * _PLOT_HEIGHT, 1)
+
+    def xs(self, at_ms: Integers) -> list[float]:
+        """Return the places of many instants at once."""
+        shares = (at_ms - self.start_ms) / (self.end_ms - self.start_ms)
+        return _rounded(_LEFT + shares * (WIDTH - _LEFT - _RIGHT))
+
+    def ys(self, values: Floats) -> list[float]:
+        """Return the places of many values at once."""
+        shares = (values - self.bottom) / (self.top - self.bottom)
+        return _rounded(_TOP + (1 - shares) * _PLOT_HEIGHT)
 
 
 def svg(lines: Sequence[NamedLine], title: str, start_ms: int, end_ms: int) -> str:
@@ -141,10 +152,9 @@ def _drawn(line: SeriesLine, frame: _Frame, colour: str) -> Iterator[str]:
     """Draw each run of points with a value: a band from lowest to highest, and the mean."""
     for first, end in line_figures.known_runs(line.points):
         points = line.points
-        xs = [frame.x(at_ms) for at_ms in points.at_ms[first:end].tolist()]
+        xs = frame.xs(points.at_ms[first:end])
         means, lows, highs = (
-            [frame.y(value) for value in column[first:end].tolist()]
-            for column in (points.value, points.low, points.high)
+            frame.ys(column[first:end]) for column in (points.value, points.low, points.high)
         )
         if lows != highs:
             outline = [*zip(xs, highs, strict=True), *reversed(list(zip(xs, lows, strict=True)))]
@@ -156,8 +166,13 @@ def _drawn(line: SeriesLine, frame: _Frame, colour: str) -> Iterator[str]:
             yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
 
 
-def _path(points: Sequence[tuple[float, float]] | zip[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x} {y}" for x, y in points)
+def _path(points: Iterable[tuple[float, float]]) -> str:
+    return "M" + "L".join(map("%s %s".__mod__, points))
+
+
+def _rounded(numbers: Floats) -> list[float]:
+    found: list[float] = numbers.round(1).tolist()
+    return found
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 12) -> str:
