@@ -104,7 +104,7 @@ def interface_row(
     if found is None:
         raise errors.NotFound(
             f'device "{device}" has no interface "{name}"',
-            hint=f"poller readings {device} --metric Octets",
+            hint="the page Interfaces lists what it has",
         )
     plan = series_listing.plan_of(services, [found.target], asked, now_ms)
     [row] = _with_lines(services, plan, [found])
