@@ -82,7 +82,7 @@ class Snapshots:
         latest = self._latest
         newest = overview or (latest.overview if latest else None)
         fleet = latest.fleet if latest else FleetPicture()
-        with suppress(errors.StoreError):  # `stores` says so
+        with suppress(errors.PollerError):  # `stores` says what is wrong
             fleet = self._read_fleet()
         view = overview_page.build_view(newest, stores, fleet)
         return Snapshot(newest, stores, view, fleet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from poller.domain.fleet import device_summary
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.domain.record.overview import State
@@ -81,6 +82,8 @@ def row(listed: ListedDevice, now_ms: int) -> DeviceRow:
     word = status.code if status and is_failing and status.code else summary.state
     if summary.overdue and not is_failing:
         word = "late"
+    if word == device_summary.DISABLED:
+        word = f"‖ {word}"
     error = f"{status.code}: {status.message}" if status and status.code else ""
     return DeviceRow(
         name=device.name,

@@ -10,7 +10,7 @@ let paused = false;
 let joined = false;
 let since = "";
 let lastFrame = 0;
-let announced = Date.now();
+let announced = 0;
 let hiddenTimer = 0;
 
 function connect() {
