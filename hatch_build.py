@@ -29,7 +29,10 @@ DIRECTIVES = {
 }
 #: The package of npm and its integrity: the hash of the whole package, as lock files have it.
 LIBRARY = "uplot@1.6.32"
-INTEGRITY = "sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw=="
+INTEGRITY = (
+    "sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy"
+    "+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw=="
+)
 #: Its files, the place of each in the tree, and the hash of what is there.
 LIBRARY_FILES = {
     "package/dist/uPlot.iife.min.js": (

@@ -16,7 +16,9 @@ from poller.domain.access.scopes import Scope
 from poller.domain.failures.dead_letter import Reason
 from poller.security import token_values
 from poller.state.board.breakers import Breakers
+from poller.web import assets
 from poller.web.access import form_cookies
+from poller.web.assets import Assets
 from tests.integration import api_clients
 from tests.integration.audited_actions import audited
 from tests.integration.device_worlds import DeviceWorld
@@ -304,6 +306,20 @@ def test_a_device_without_targets_says_what_to_type(pages: Pages) -> None:
     assert "poller target add other" in pages.get("/devices/other")
     for page in ("interfaces", "gauges", "metrics", "events", "config"):
         pages.get(f"/devices/other/{page}")
+
+
+def test_without_the_library_the_pictures_of_the_server_stay(
+    world: DeviceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installation that was built without npm names no file that it does not have."""
+    found = assets.load()
+    with_library = [name for name in found.by_name if not name.startswith("uPlot")]
+    fewer = Assets({name: found.by_name[name] for name in with_library}, found.by_path, found.build)
+    monkeypatch.setattr(assets, "load", lambda: fewer)
+    pages = Pages(api_clients.client(world.services))
+    html = pages.get("/devices/sw1/plots?target=snmp&interface=eth1")
+    assert "data-library" not in html
+    assert "<svg" in html
 
 
 def test_every_page_is_within_its_budget(services: Services) -> None:
