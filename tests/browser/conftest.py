@@ -35,6 +35,7 @@ QUIET = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP pages.poller.test 127.0.0.1",  # a name without TLS, as on a LAN
 ]
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from poller.bootstrap import Services
+from poller.security.allowed_hosts import AllowedHosts
 from poller.web import web_process
 from tests.integration.conftest import services as services_fixture
 from tests.integration.device_worlds import DeviceWorld
 
 services = services_fixture
 WIDTHS = (390, 1280)
+#: A host on a LAN without TLS, of which browsers say less than of loopback.
+NAME = "pages.poller.test"
 
 
 @dataclass
@@ -30,13 +34,18 @@ class DeviceSite:
 def device_site(services: Services) -> Iterator[DeviceSite]:
     world = DeviceWorld(services)
     listener = web_process.listen("127.0.0.1", 0)
-    server = web_process.server(web_process.backend_queries(services), services=services)
+    queries = web_process.backend_queries(services)
+    server = web_process.server(queries, AllowedHosts([NAME]), services=services)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     yield DeviceSite(world, f"http://127.0.0.1:{listener.getsockname()[1]}/devices/sw1")
     server.should_exit = True
     thread.join(timeout=10)
     assert not thread.is_alive(), "an open page delayed the stop of the server"
+
+
+def is_own(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", NAME)
 
 
 @pytest.fixture
@@ -52,14 +61,15 @@ def visit(browser: Browser, device_site: DeviceSite) -> Iterator[object]:
         page = context.new_page()
         page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda sent: "127.0.0.1" in sent.url or wrong.append(sent.url))
+        page.on("request", lambda sent: is_own(sent.url) or wrong.append(sent.url))
         page.goto(device_site.url + path)
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert wrong == []
+    # Chromium calls it an error that a header is of no use without TLS.
+    assert [text for text in wrong if "Cross-Origin-Opener-Policy" not in text] == []
 
 
 PLOTS = "/plots?target=snmp&interface=eth3&range=6h"
@@ -134,6 +144,15 @@ def test_a_form_works_without_scripts(device_site: DeviceSite, visit) -> None:
     expect(row).to_contain_text("opened by hand by local")
     row.get_by_role("button", name="Resume").click()
     expect(row).not_to_contain_text("opened by hand")
+
+
+def test_a_form_is_taken_over_plain_http_by_a_name(device_site: DeviceSite, visit) -> None:
+    """Without TLS a browser says less of where a form comes from; the pages let it say enough."""
+    page = visit(java_script_enabled=False)
+    page.goto(device_site.url.replace("127.0.0.1", NAME))
+    row = page.locator('[data-table="targets"] tbody tr')
+    row.get_by_role("button", name="Pause").click()
+    expect(row).to_contain_text("opened by hand by local")
 
 
 def test_a_poll_now_shows_its_result_without_a_reload(device_site: DeviceSite, visit) -> None:
