@@ -20,6 +20,7 @@ class KeyReader:
     def __init__(self) -> None:
         self._handle = sys.stdin.fileno()
         self._before: list[Any] = []
+        self._typed = ""  # keys that were typed faster than they were asked for
 
     def __enter__(self) -> Self:
         self._before = termios.tcgetattr(self._handle)
@@ -36,8 +37,14 @@ class KeyReader:
 
     def wait(self, seconds: float) -> str:
         """Return the next key, or "" after this time."""
-        ready, _, _ = select.select([self._handle], [], [], seconds)
-        if not ready:
-            return ""
-        text = os.read(self._handle, 16).decode(errors="ignore")
-        return _SEQUENCES.get(text, text[:1])
+        if not self._typed:
+            ready, _, _ = select.select([self._handle], [], [], seconds)
+            if not ready:
+                return ""
+            self._typed = os.read(self._handle, 1_024).decode(errors="ignore")
+        for sequence, name in _SEQUENCES.items():
+            if self._typed.startswith(sequence):
+                self._typed = self._typed[len(sequence) :]
+                return name
+        key, self._typed = self._typed[:1], self._typed[1:]
+        return key

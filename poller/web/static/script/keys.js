@@ -59,10 +59,16 @@ function openRow(event) {
   currentRow().querySelector("a[href]")?.click();
 }
 
-// The button that polls is one of the row, or else of the page.
+// A button that polls is one of the row, or of the page; a list asks for the row alone.
 function pollNow() {
-  const scope = currentRow()?.querySelector("[data-poll]") ? currentRow() : document;
-  scope.querySelector("[data-poll]")?.click();
+  const row = currentRow();
+  const own = (row ?? document).querySelector("[data-poll]");
+  const ofList = document.querySelector("button[name=action][value=poll]");
+  if (own) own.click();
+  else if (row && ofList) {
+    for (const box of document.querySelectorAll("[data-bulk] input[type=checkbox]")) box.checked = row.contains(box);
+    ofList.click();
+  }
 }
 
 async function copyCommand() {
