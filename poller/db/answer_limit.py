@@ -1,4 +1,4 @@
-"""How long a thread waits for one answer of PostgreSQL.
+"""How long a thread waits for one answer of PostgreSQL, and in which form rows come.
 
 libpq has no limit for a server that acknowledges packets and never answers, as a frozen one does.
 Without `answers_within` there is none here either: a migration may take hours.
@@ -19,6 +19,7 @@ from psycopg.abc import RV, PQGen
 WRITE_ANSWER_S: Final = 10.0
 
 _limit_s: ContextVar[float | None] = ContextVar("answer_limit_s", default=None)
+_is_binary: ContextVar[bool] = ContextVar("binary_rows", default=False)
 
 
 @contextmanager
@@ -31,14 +32,23 @@ def answers_within(seconds: float) -> Iterator[None]:
         _limit_s.reset(token)
 
 
-class LimitedConnection(psycopg.Connection[Any]):
-    """A connection of psycopg that knows `answers_within`, and gets its rows in binary form.
-
-    As text a BYTEA has two digits for each byte: 400 days of roll-ups took five times as long.
+@contextmanager
+def binary_rows() -> Iterator[None]:
+    """Get rows in binary form. As text a BYTEA has two digits for each byte: 400 days of roll-ups
+    took five times as long. SQLAlchemy reads the catalogue of PostgreSQL as text only.
     """
+    token = _is_binary.set(True)
+    try:
+        yield
+    finally:
+        _is_binary.reset(token)
+
+
+class LimitedConnection(psycopg.Connection[Any]):
+    """A connection of psycopg that knows `answers_within` and `binary_rows`."""
 
     def cursor(self, *how: Any, **named: Any) -> Any:
-        named.setdefault("binary", True)
+        named.setdefault("binary", _is_binary.get())
         return super().cursor(*how, **named)
 
     def wait(self, gen: PQGen[RV], *how: Any, **named: Any) -> RV:

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from poller import errors
-from poller.db.answer_limit import LimitedConnection
+from poller.db.answer_limit import LimitedConnection, binary_rows
 from poller.db.sql_errors import store_errors
 from poller.db.sqlite_file import SqliteFile
 from poller.db.write_turn import WriteTurns
@@ -73,7 +73,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
     if engine.dialect.name == "postgresql":
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     check_file(engine)
-    with store_errors(engine.url, "read"), engine.connect() as conn:
+    with store_errors(engine.url, "read"), binary_rows(), engine.connect() as conn:
         yield conn.execution_options(**options)
 
 
@@ -81,7 +81,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 def single_read(engine: Engine) -> Iterator[Connection]:
     """Open a connection for one SELECT, without the cost of a transaction on PostgreSQL."""
     check_file(engine)
-    with store_errors(engine.url, "read"), engine.connect() as conn:
+    with store_errors(engine.url, "read"), binary_rows(), engine.connect() as conn:
         if engine.dialect.name == "postgresql":
             conn.execution_options(isolation_level="AUTOCOMMIT")
         yield conn
@@ -99,6 +99,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
     check_file(engine)
     with (
         store_errors(engine.url, "write"),
+        binary_rows(),
         _turn_to_write(engine),
         engine.connect() as conn,
     ):

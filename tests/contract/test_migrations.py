@@ -23,7 +23,7 @@ from poller.domain.scheduling.interval import Policy
 
 def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> None:
     """No table is missing, left over or of another type after all migrations."""
-    with sql.reading(engine) as conn:
+    with engine.connect() as conn:
         is_made_here = conn.dialect.name == "postgresql"
         opts = {
             "compare_type": True,

@@ -72,7 +72,7 @@ def _view_with_numbers(overview: Overview, fleet: FleetPicture, verdict: Health)
         **_board_texts(overview),
         **_leader_texts(overview),
         **_band_texts(overview),
-        **_fleet_texts(fleet),
+        **_fleet_texts(overview, fleet),
         "causes": _error_causes(overview),
     }
     tones = _verdict_tones(verdict) | _number_tones(overview)
@@ -147,7 +147,7 @@ def _band_texts(overview: Overview) -> dict[str, str]:
     return texts
 
 
-def _fleet_texts(fleet: FleetPicture) -> dict[str, str]:
+def _fleet_texts(overview: Overview, fleet: FleetPicture) -> dict[str, str]:
     """How many devices and sites have a failing target."""
     sites = [site for site in fleet.sites if site.state in ("dark", "failing")]
     if not fleet.is_complete:
@@ -156,6 +156,8 @@ def _fleet_texts(fleet: FleetPicture) -> dict[str, str]:
         of_devices = formatting.counted(fleet.devices, "device")
         failing = f"{formatting.exact(fleet.failing_devices)} of {of_devices}"
         text = f"{failing}, {formatting.counted(len(sites), 'site')} affected"
+    elif overview.states.get(State.FAILING, 0):
+        text = "The failing targets could not be grouped: they changed just now, or SQL is away."
     else:
         text = ""
     return {"affected": text}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from poller.domain.failures import error_codes
 from poller.domain.inventory import target_filter
-from poller.domain.inventory.target_filter import TargetFilter
+from poller.domain.inventory.target_filter import TargetFilter, TargetState
 from poller.domain.record import event_groups
 from poller.domain.record.event_groups import EventGroup
 from poller.domain.record.overview import Load, Overview, Point, Worker
@@ -121,7 +121,9 @@ def _digest(texts: Mapping[str, str]) -> str:
 def _causes(shown: Shown) -> Iterator[TableRow]:
     """Why targets fail, by code and site, most devices first. The link has exactly those."""
     for cause in shown.fleet.causes:
-        where = TargetFilter(sites=(cause.site,), codes=(cause.code,))
+        where = TargetFilter(
+            sites=(cause.site,), states=(TargetState.FAILING,), codes=(cause.code,)
+        )
         row = error_codes.TABLE.get(cause.code)
         texts = {
             "where": target_filter.text(where),
@@ -293,7 +295,7 @@ ERRORS = Table(
 CAUSES = Table(
     id="why",
     title="Why targets fail",
-    empty="Nothing fails.",
+    empty="No group of failures.",
     limit=10,
     columns=(
         Column("where", "Devices that match", "where"),
@@ -306,7 +308,7 @@ CAUSES = Table(
 SITES = Table(
     id="sites",
     title="Sites with trouble",
-    empty="Every site is well.",
+    empty="No site with failing devices.",
     limit=8,
     columns=(
         Column("where", "Site", "where"),

@@ -4,6 +4,7 @@ const TYPING_MS = 250;
 
 let typing = 0;
 let asked = 0;
+let completed = 0;
 
 function searchLive(input) {
   clearTimeout(typing);
@@ -33,8 +34,9 @@ async function complete(input) {
   const [, before, word] = input.value.match(/^(.*\s)?(\S*)$/s) ?? [];
   const address = new URL(list.dataset.completions, document.baseURI);
   address.searchParams.set("word", word ?? "");
+  const number = ++completed;
   const answer = await fetch(address).catch(() => null);
-  if (!answer?.ok) return;
+  if (!answer?.ok || number !== completed) return; // a later word is on its way
   const words = await answer.json();
   list.replaceChildren(...words.map((each) => Object.assign(document.createElement("option"), { value: (before ?? "") + each })));
 }
