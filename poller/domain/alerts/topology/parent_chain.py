@@ -26,7 +26,9 @@ def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     chain: list[Key] = above(parents, device)
     last = chain[-1] if chain else device
     if parents.get(last) == device:
-        return [device, *chain, device]
+        chain.insert(0, device)
+        chain.append(device)
+        return chain
     return ()
 
 
