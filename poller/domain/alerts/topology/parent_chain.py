@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 #: No network has so many devices in a row; the walk ends here in any case.
 LONGEST = 64
 
-Key = TypeVar("Key", int, str)
+Key = TypeVar("Key", bound=Hashable)
 
 
 def above(parents: Mapping[Key, Key], device: Key) -> list[Key]:
