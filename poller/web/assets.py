@@ -40,7 +40,14 @@ BUNDLES: Mapping[str, Sequence[str]] = {
         "script/copy.js",
         "script/keys.js",
         "script/search.js",
+        "script/slots.js",
         "script/start.js",
+    ),
+    "plots.js": (
+        "script/plot_text.js",
+        "script/plot_draw.js",
+        "script/plot_moves.js",
+        "script/plots.js",
     ),
     "stream-worker.js": ("script/stream.js", "script/shared_stream.js"),
 }

@@ -12,7 +12,6 @@ from poller.collectors.registry import Registry
 from poller.db.record.stored_rates import RatesRequest, TargetRates
 from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
-from poller.presentation.device_state import DeviceState
 from poller.presentation.health import Stores
 from poller.presentation.job_states import JobList
 from poller.service.fleet.fleet_picture import FleetPicture
@@ -29,10 +28,6 @@ def _no_device(name: str, request: RatesRequest) -> Sequence[TargetRates]:
 def usable_stores(overview: Overview | None, redis_error: str) -> Stores:
     """The stores of a process that only knows whether the board could be read."""
     return Stores(redis_error=redis_error)
-
-
-def _empty_state(name: str, targets: Sequence[int]) -> DeviceState:
-    return DeviceState()
 
 
 def _no_job_list() -> JobList:
@@ -62,7 +57,7 @@ def _no_jobs() -> Sequence[JobReading]:
 @dataclass(frozen=True, slots=True)
 class BackendQueries:
     """Blocking queries and constants of the web role. Every query but `stores` raises StoreError;
-    `rates`, `device_state`, `job` and `job_runs` also raise NotFound.
+    `rates`, `job` and `job_runs` also raise NotFound.
     """
 
     overview: Callable[[], Overview]
@@ -70,7 +65,6 @@ class BackendQueries:
     stores: Callable[[Overview | None, str], Stores] = usable_stores
     links: Mapping[str, str] = field(default_factory=dict)  # title -> URL, in the page header
     rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = _no_device  # of a device
-    device_state: Callable[[str, Sequence[int]], DeviceState] = _empty_state  # device, target ids
     collectors: Callable[[], CollectorsStatus] = _no_collectors
     job_readings: Callable[[], Sequence[JobReading]] = _no_jobs  # for the metrics
     jobs: Callable[[], JobList] = _no_job_list

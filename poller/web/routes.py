@@ -44,7 +44,10 @@ from poller.web.page_routes import (
     alert_routes,
     bulk_routes,
     collectors_routes,
+    device_forms,
+    device_plots,
     device_routes,
+    device_tabs,
     devices_routes,
     job_routes,
     overview_routes,
@@ -61,7 +64,8 @@ SECURITY_HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    # Not "no-referrer": browsers then send forms with `Origin: null`, as foreign pages do.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
@@ -171,7 +175,7 @@ def create_app(
     overview_routes.add(app, page, snapshots)
     sites_routes.add(app, page, snapshots)
     collectors_routes.add(app, backend, page)
-    device_routes.add(app, backend, page, snapshots)
+    device_routes.add(app, backend)
     job_routes.add(app, backend, page)
     _add_static_files(app, files)
     if services is not None and finder is not None:
@@ -180,6 +184,9 @@ def create_app(
         login_routes.add(app, login_pages)
         provider_routes.add(app, login_pages)
         devices_routes.add(app, page)
+        device_tabs.add(app, page, snapshots)
+        device_plots.add(app, page)
+        device_forms.add(app, page)
         bulk_routes.add(app, page)
         alert_routes.add(app, page)
         api_v1.add(app, services)

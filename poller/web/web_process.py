@@ -16,7 +16,7 @@ from poller.bootstrap import Services
 from poller.db.record import stored_rates
 from poller.domain.record.overview import Overview, Worker
 from poller.observability import logs
-from poller.presentation import collector_trust, device_state, job_states
+from poller.presentation import collector_trust, job_states
 from poller.presentation.job_states import JobList
 from poller.presentation.store_check import StoreCheck
 from poller.security import network_exposure, process_memory, tls_files
@@ -155,7 +155,6 @@ def backend_queries(services: Services) -> BackendQueries:
         stores=StoreCheck(services, jobs=job_cache).check,
         links={"Flower": flower} if flower else {},
         rates=partial(stored_rates.of_device, services.engine),
-        device_state=partial(device_state.read, services),
         collectors=collectors,
         job_readings=job_readings,
         jobs=jobs,

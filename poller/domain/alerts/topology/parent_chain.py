@@ -23,11 +23,12 @@ def above(parents: Mapping[Key, Key], device: Key) -> list[Key]:
 
 def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     """Return the devices from one back to itself: `a, b, a`. Empty if its chain has an end."""
-    chain: list[Key] = above(parents, device)
-    last = chain[-1] if chain else device
-    if parents.get(last) == device:
-        return [device, *chain, device]
-    return ()
+    trip: list[Key] = [device]
+    trip += above(parents, device)
+    if parents.get(trip[-1]) != device:
+        return ()
+    trip.append(device)
+    return trip
 
 
 def first_round_trip(parents: Mapping[Key, Key], changed: Iterable[Key]) -> Sequence[Key]:
