@@ -89,10 +89,10 @@ class PageRenderer:
         return response
 
 
-def _may(scope: str) -> bool:
+def _may(scope: str, every_site: bool = False) -> bool:
     """Whether the visitor has a right: what one may not do is not shown."""
     who = visitor.current()
-    return who is not None and who.may(Scope(scope))
+    return who is not None and who.may(Scope(scope), every_site)
 
 
 def _capitalized(text: str) -> str:

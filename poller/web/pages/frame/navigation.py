@@ -16,6 +16,7 @@ class Entry:
     path: str  # below the root; "" is the overview
     key: str = ""
     needs: Scope = Scope.READ
+    every_site: bool = True  # nothing for a token of one site
 
     def holds(self, path: str) -> bool:
         """Whether a page is this one, or one below it."""
