@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,7 @@ class PageRenderer:
             auto_reload=False,
         )
         self._environment.filters["capitalize_first"] = _capitalized
+        self._environment.filters["word"] = shlex.quote  # a name in a command that is copied
         self._environment.globals.update(
             assets=assets,
             links=_web_links(links),
