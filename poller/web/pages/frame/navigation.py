@@ -26,6 +26,7 @@ class Entry:
 #: The pages in the order of the navigation.
 ENTRIES: Sequence[Entry] = (
     Entry("Overview", "", "o"),
+    Entry("Alerts", "alerts", "a", every_site=False),
     Entry("Devices", "devices", "d"),
     Entry("Sites", "sites", "s"),
     Entry("Jobs", "jobs", "j"),
