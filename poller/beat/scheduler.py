@@ -328,6 +328,8 @@ class PollScheduler(PlainEntries):
             self._sql.run_soon()
         if reason in ("jobs", "worker", wakeups.RESUBSCRIBED):
             self._jobs.run_soon()
+        if reason in ("rules", wakeups.RESUBSCRIBED):
+            self._alerts.look_soon()
         self._wakeup.set()
 
     def _repair_wrong_type(self, error: Exception) -> None:

@@ -75,6 +75,7 @@ _BRANCHES = (
     ("Inventory", "site", "app", "Where devices are, and which workers may poll them."),
     ("Inventory", "migrate", "moving_over:app", "Move over from snmp_exporter."),
     ("Inspection", "status", "command", "Is polling on time, and what failed?"),
+    ("Inspection", "top", "command", "The fleet live, with what fails and why."),
     ("Inspection", "why", "command", "Why a target is polled, late, failing or left alone."),
     ("Inspection", "alerts", "app", "What is wrong now: list, acknowledge, silence."),
     ("Inspection", "maintenance", "maintenances:app", "Until when nobody is told of what matches."),

@@ -14,14 +14,19 @@ def per_second(metric: str, rate: float | None) -> str:
     """A rate with its unit; `–` for None."""
     if rate is None:
         return formatting.NOT_MEASURED
-    if _OCTETS.search(metric):
+    if counts_octets(metric):
         return formatting.bits(8 * rate)
     return formatting.rate(rate)
 
 
+def counts_octets(metric: str) -> bool:
+    """Whether a counter counts octets, by its name."""
+    return _OCTETS.search(metric) is not None
+
+
 def traffic(names: Collection[str]) -> Collection[str]:
     """The counters that count octets, 64-bit ones where they exist; without octets all counters."""
-    octets = [name for name in names if _OCTETS.search(name)]
+    octets = [name for name in names if counts_octets(name)]
     return without_short_counters(octets) or names
 
 

@@ -70,7 +70,7 @@ def instances(
         page = target_page.target_page(services, wanted, after, limit)
         ids = [target.id for target in page.targets]
         following = page.next.text if page.next else None
-        found = _healths(services, ids, with_history=True)
+        found = healths(services, ids, with_history=True)
         return InstancesPage(found, following, page.scanned)
 
     try:
@@ -114,7 +114,7 @@ def _read_overall(services: Services, check: StoreCheck) -> OverallHealth:
     letters: list[Named] = []
     named: list[TargetHealth] = []
     if not stores.sql_error:
-        named = _from_sql(lambda: _healths(services, [*openings, *oldest]), [])
+        named = _from_sql(lambda: healths(services, [*openings, *oldest]), [])
         letters = _from_sql(lambda: dead_letter_rows.newest(services.engine, NAMED), [])
     by_id = {each.row.target_id: each for each in named}
     stalest = [by_id[target_id] for target_id in oldest if target_id in by_id]
@@ -146,7 +146,7 @@ def _from_sql(read: Callable[[], T], without: T) -> T:
         return without
 
 
-def _healths(
+def healths(
     services: Services, ids: Sequence[int], *, with_history: bool = False
 ) -> list[TargetHealth]:
     """Return the health of these targets, in the order of the ids, without removed ones."""

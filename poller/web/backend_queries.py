@@ -12,9 +12,9 @@ from poller.collectors.registry import Registry
 from poller.db.record.stored_rates import RatesRequest, TargetRates
 from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
-from poller.presentation.device_state import DeviceState
 from poller.presentation.health import Stores
 from poller.presentation.job_states import JobList
+from poller.service.fleet.fleet_picture import FleetPicture
 from poller.service.job_listing import RunsPage, RunsQuery, ShownJob
 from poller.state.cluster.beat_registry import BeatInstance
 from poller.web.api.job_metrics import JobReading
@@ -28,10 +28,6 @@ def _no_device(name: str, request: RatesRequest) -> Sequence[TargetRates]:
 def usable_stores(overview: Overview | None, redis_error: str) -> Stores:
     """The stores of a process that only knows whether the board could be read."""
     return Stores(redis_error=redis_error)
-
-
-def _empty_state(name: str, targets: Sequence[int]) -> DeviceState:
-    return DeviceState()
 
 
 def _no_job_list() -> JobList:
@@ -61,7 +57,7 @@ def _no_jobs() -> Sequence[JobReading]:
 @dataclass(frozen=True, slots=True)
 class BackendQueries:
     """Blocking queries and constants of the web role. Every query but `stores` raises StoreError;
-    `rates`, `device_state`, `job` and `job_runs` also raise NotFound.
+    `rates`, `job` and `job_runs` also raise NotFound.
     """
 
     overview: Callable[[], Overview]
@@ -69,11 +65,11 @@ class BackendQueries:
     stores: Callable[[Overview | None, str], Stores] = usable_stores
     links: Mapping[str, str] = field(default_factory=dict)  # title -> URL, in the page header
     rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = _no_device  # of a device
-    device_state: Callable[[str, Sequence[int]], DeviceState] = _empty_state  # device, target ids
     collectors: Callable[[], CollectorsStatus] = _no_collectors
     job_readings: Callable[[], Sequence[JobReading]] = _no_jobs  # for the metrics
     jobs: Callable[[], JobList] = _no_job_list
     job: Callable[[str], ShownJob] = _no_job  # by name
     job_runs: Callable[[RunsQuery], RunsPage] = _no_runs
+    fleet: Callable[[], FleetPicture] = FleetPicture  # why targets fail, and where
     beats: Callable[[], Sequence[BeatInstance]] = _no_beats  # the living ones
     process_metrics: Callable[[], bytes] = bytes  # of the processes of this host, as text

@@ -18,8 +18,8 @@ from poller import errors
 from poller.domain.access.actor import Actor
 from poller.domain.access.scopes import Scope
 from poller.web.api.contract import problems
-from poller.web.pages.html import ErrorView, PageRenderer
-from poller.web.pages.themes import theme_from_cookies
+from poller.web.pages.frame import page_frame
+from poller.web.pages.frame.html import ErrorView, PageRenderer
 
 _TITLES = {
     400: "Invalid request",
@@ -125,11 +125,8 @@ def _page(
     status_code: int,
     headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    # All links are relative: the site may be served below another path.
-    depth = request.url.path.count("/") - 1
-    root = "../" * depth or "./"
-    html = page.error(view, root, theme_from_cookies(request.cookies))
-    return HTMLResponse(html, status_code=status_code, headers=headers)
+    frame = page_frame.at_once(request)
+    return page.respond("error.html", frame, status_code, headers, view=view)
 
 
 def _problem(found: Mapping[str, Any]) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import (
-    HTMLResponse,
     JSONResponse,
     PlainTextResponse,
     Response,
@@ -23,14 +20,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import poller
-from poller import errors
 from poller.bootstrap import Services
 from poller.domain.access import scopes as access_scopes
 from poller.domain.access.actor import Actor, ActorKind
 from poller.security import allowed_hosts
 from poller.security.allowed_hosts import AllowedHosts
-from poller.web import assets, device_routes, error_responses, job_routes
-from poller.web.access import access_policy, login_routes, provider_routes
+from poller.web import assets, error_responses
+from poller.web.access import access_policy, login_routes, provider_routes, visitor
 from poller.web.access.access_control import AccessControl
 from poller.web.access.actor_finder import ActorFinder
 from poller.web.access.login_routes import LoginPages
@@ -44,9 +40,20 @@ from poller.web.api.snapshot import Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
-from poller.web.pages import collectors_page
-from poller.web.pages.html import DisplayOptions, PageRenderer
-from poller.web.pages.themes import RequestedTheme, store_theme
+from poller.web.page_routes import (
+    alert_routes,
+    bulk_routes,
+    collectors_routes,
+    device_forms,
+    device_plots,
+    device_routes,
+    device_tabs,
+    devices_routes,
+    job_routes,
+    overview_routes,
+    sites_routes,
+)
+from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
 
 #: Headers of every response: nothing from other hosts, nothing inline, no framing, no sniffing.
@@ -57,7 +64,8 @@ SECURITY_HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    # Not "no-referrer": browsers then send forms with `Origin: null`, as foreign pages do.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
@@ -114,7 +122,9 @@ class OpenDoor:
         if scope["type"] == "http":
             client = scope.get("client")
             address = client[0] if client else ""
-            scope.setdefault("state", {})["actor"] = Actor("local", ActorKind.LOCAL, address)
+            actor = Actor("local", ActorKind.LOCAL, address)
+            scope.setdefault("state", {})["actor"] = actor
+            visitor.welcome(actor, "")
         await self._app(scope, receive, send)
 
 
@@ -152,21 +162,20 @@ def create_app(
             Middleware(GZipMiddleware, minimum_size=1024, compresslevel=GZIP_LEVEL),
         ],
     )
-    snapshots = Snapshots(backend.overview, backend.stores)
+    snapshots = Snapshots(backend.overview, backend.stores, read_fleet=backend.fleet)
     slots = StreamSlots(most_streams)
     ending = stopping or asyncio.Event()
-    app.state.snapshots = snapshots
-    app.state.stream_slots = slots
-
     app.state.backend, app.state.snapshots = backend, snapshots
+    app.state.stream_slots = slots
     error_responses.add(app, page)
     _add_probes(app, snapshots)
     _add_metrics(app, snapshots, JobReadings(backend.job_readings), backend.process_metrics)
     _add_overview_api(app, snapshots)
     _add_stream(app, snapshots, files.build, slots, ending)
-    _add_overview_page(app, page, snapshots)
-    _add_collectors(app, backend, page)
-    device_routes.add(app, backend, page, snapshots)
+    overview_routes.add(app, page, snapshots)
+    sites_routes.add(app, page, snapshots)
+    collectors_routes.add(app, backend, page)
+    device_routes.add(app, backend)
     job_routes.add(app, backend, page)
     _add_static_files(app, files)
     if services is not None and finder is not None:
@@ -174,6 +183,12 @@ def create_app(
         login_pages = LoginPages(services, finder, page)
         login_routes.add(app, login_pages)
         provider_routes.add(app, login_pages)
+        devices_routes.add(app, page)
+        device_tabs.add(app, page, snapshots)
+        device_plots.add(app, page)
+        device_forms.add(app, page)
+        bulk_routes.add(app, page)
+        alert_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
         exporter = Exporter(services, finder)
@@ -268,44 +283,6 @@ def _add_stream(
         )
 
 
-def _add_overview_page(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
-    @app.get("/", response_class=HTMLResponse, dependencies=[READ_PAGE])
-    async def show_overview(
-        theme: RequestedTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0
-    ) -> HTMLResponse:
-        """The overview page."""
-        snapshot = await snapshots.get()
-        options = DisplayOptions(theme.theme, refresh)
-        html = page.overview(snapshot.view, options)
-        return store_theme(theme, HTMLResponse(html))
-
-
-def _add_collectors(app: FastAPI, backend: BackendQueries, page: PageRenderer) -> None:
-    @app.get("/collectors", response_class=HTMLResponse, dependencies=[READ_PAGE])
-    async def show_collectors(request: Request, theme: RequestedTheme) -> Response:
-        """The collectors page."""
-        try:
-            status = await run_in_threadpool(backend.collectors)
-        except errors.PollerError as error:
-            return error_responses.for_page(error, request, page)
-
-        view = collectors_page.build_view(status, _now_ms())
-        html = page.collectors(view, theme.theme)
-        return store_theme(theme, HTMLResponse(html))
-
-    @app.get("/api/collectors", dependencies=[READ_PAGE])
-    async def collectors_document() -> JSONResponse:
-        """The collectors as JSON."""
-        try:
-            status = await run_in_threadpool(backend.collectors)
-        except errors.PollerError as error:
-            body = {"error": {"message": str(error)}}
-            return JSONResponse(body, status_code=503)
-
-        document = collectors_page.document(status, _now_ms())
-        return JSONResponse(document)
-
-
 def _add_static_files(app: FastAPI, files: assets.Assets) -> None:
     @app.get("/static/{path}")
     async def static(path: str) -> Response:
@@ -322,7 +299,3 @@ def _leader(snapshot: Snapshot) -> str:
     if snapshot.overview is None or snapshot.error:
         return "unknown"
     return "present" if snapshot.overview.leader else "absent"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

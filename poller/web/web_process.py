@@ -16,13 +16,14 @@ from poller.bootstrap import Services
 from poller.db.record import stored_rates
 from poller.domain.record.overview import Overview, Worker
 from poller.observability import logs
-from poller.presentation import collector_trust, device_state, job_states
+from poller.presentation import collector_trust, job_states
 from poller.presentation.job_states import JobList
 from poller.presentation.store_check import StoreCheck
 from poller.security import network_exposure, process_memory, tls_files
 from poller.security.allowed_hosts import AllowedHosts
 from poller.service import job_listing
 from poller.service.access import login_demand
+from poller.service.fleet import fleet_picture
 from poller.service.job_listing import ShownJob
 from poller.state.cluster import beat_registry, job_totals, overview_reader, worker_registry
 from poller.state.cluster.beat_registry import BeatInstance
@@ -154,13 +155,13 @@ def backend_queries(services: Services) -> BackendQueries:
         stores=StoreCheck(services, jobs=job_cache).check,
         links={"Flower": flower} if flower else {},
         rates=partial(stored_rates.of_device, services.engine),
-        device_state=partial(device_state.read, services),
         collectors=collectors,
         job_readings=job_readings,
         jobs=jobs,
         job=job,
         job_runs=partial(job_listing.runs, services),
         beats=beats,
+        fleet=partial(fleet_picture.picture, services),
         process_metrics=partial(_process_metrics, services),
     )
 

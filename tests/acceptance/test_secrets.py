@@ -70,7 +70,18 @@ FAILURES = {
     ("plugin", "collector_crashed"),
     ("url", "rejected"),
 }
-PAGES = ("/", "/jobs", "/collectors", "/devices/community", "/metrics", "/api/overview", "/login")
+PAGES = (
+    "/",
+    "/jobs",
+    "/collectors",
+    "/devices/community",
+    "/devices/community/config",
+    "/devices/url",
+    "/devices/url/config",
+    "/metrics",
+    "/api/overview",
+    "/login",
+)
 FLOWER_PAGES = ("/", "/workers", "/tasks", "/broker", "/api/workers", "/api/tasks")
 
 

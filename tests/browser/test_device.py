@@ -1,101 +1,188 @@
-"""The device page: its links, both themes, narrow screens, and without scripts."""
+"""The pages of a device in a real browser: plots that zoom, forms, keys, narrow screens."""
 
 from __future__ import annotations
 
-import dataclasses
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import pytest
-import web_device_states
-import web_overviews as fleet
-import web_rates
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
-BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 19, 24)"}
+from poller.bootstrap import Services
+from poller.security.allowed_hosts import AllowedHosts
+from poller.web import web_process
+from tests.integration.conftest import services as services_fixture
+from tests.integration.device_worlds import DeviceWorld
 
-
-def test_an_error_links_to_its_device(site, open_page) -> None:
-    """Also in a row that was added while the page was open. The device links back."""
-    page = open_page()
-    expect(page.locator("#live")).to_have_text("● live")
-    site.overview = dataclasses.replace(fleet.FAILING, errors=(fleet.failure(0, device="sw1"),))
-    page.get_by_role("link", name="sw1").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("sw1")
-    expect(page.locator(".rates tbody tr")).to_have_count(4)
-    expect(page.locator('[data-table="targets"] tbody tr')).to_contain_text("● ok")
-    expect(page.get_by_role("img", name="ifHCInOctets over the last 1h").first).to_be_visible()
-    page.get_by_role("link", name="poller", exact=True).click()
-    expect(page.locator("#live")).to_have_text("● live")
+services = services_fixture
+WIDTHS = (390, 1280)
+#: A host on a LAN without TLS, of which browsers say less than of loopback.
+NAME = "pages.poller.test"
 
 
-@pytest.mark.parametrize("theme", BACKGROUNDS)
-def test_the_theme_changes_without_scripts(site, open_page, theme: str) -> None:
-    """The chosen metric and span stay in the address."""
-    page = open_page(java_script_enabled=False)
-    page.goto(f"{site.url}devices/sw1?metric=ifInErrors&since=6h")
-    page.get_by_role("link", name=theme, exact=True).click()
-    expect(page.locator("html")).to_have_attribute("data-theme", theme)
-    expect(page.locator("body")).to_have_css("background-color", BACKGROUNDS[theme])
-    expect(page.get_by_role("link", name="6h")).to_have_attribute("aria-current", "true")
-    expect(page.locator(".rates tbody tr").first).to_contain_text("ifInErrors")
+@dataclass
+class DeviceSite:
+    """The pages on real stores, with the device `sw1`."""
+
+    world: DeviceWorld
+    url: str
 
 
-@pytest.mark.parametrize("width", [320, 720, 1280])
-def test_long_names_do_not_scroll_sideways(site, open_page, width: int) -> None:
-    """The rates have a reset, a gap and a very long name."""
-    site.polls = web_rates.polls(60, 2, lost=range(10, 20), restart=1, name="x" * 120)[:-1]
-    page = open_page(viewport={"width": width, "height": 800})
-    page.goto(f"{site.url}devices/sw1")
-    expect(page.locator(".rates tbody tr").first).to_contain_text("reset: the device restarted")
-    expect(page.locator(".rates tbody tr").first).to_contain_text("before: 1 gap")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+@pytest.fixture
+def device_site(services: Services) -> Iterator[DeviceSite]:
+    world = DeviceWorld(services)
+    listener = web_process.listen("127.0.0.1", 0)
+    queries = web_process.backend_queries(services)
+    server = web_process.server(queries, AllowedHosts([NAME]), services=services)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield DeviceSite(world, f"http://127.0.0.1:{listener.getsockname()[1]}/devices/sw1")
+    server.should_exit = True
+    thread.join(timeout=10)
+    assert not thread.is_alive(), "an open page delayed the stop of the server"
 
 
-@pytest.mark.parametrize("theme", BACKGROUNDS)
-@pytest.mark.parametrize("width", [320, 720, 1280])
-def test_the_error_of_a_target_is_text_on_every_screen(
-    site, open_page, theme: str, width: int
-) -> None:
-    """The error is in a table and can be selected, without scripts or scrolling sideways."""
-    message = "no answer from " + "x" * 300
-    site.polls = []
-    site.device_state = web_device_states.never_answered(message, address="a" * 120, site="s" * 120)
-    page = open_page(java_script_enabled=False, viewport={"width": width, "height": 800})
-    page.goto(f"{site.url}devices/sw1?theme={theme}")
-    table = page.get_by_role("table", name="Targets")
-    expect(table.locator("tbody .message")).to_have_text(f"timeout: {message}")
-    expect(table.locator("tbody .state")).to_contain_text("■ failing")
-    expect(table.locator("[title]")).to_have_count(0)
-    expect(page.get_by_text("without a good answer")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+def is_own(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", NAME)
 
 
-def test_on_a_phone_a_target_is_a_card(site, open_page) -> None:
-    """Name and state are on the first line, and the error has the whole width."""
-    site.device_state = web_device_states.never_answered()
-    page = open_page(viewport={"width": 320, "height": 800})
-    page.goto(f"{site.url}devices/sw1")
+@pytest.fixture
+def visit(browser: Browser, device_site: DeviceSite) -> Iterator[object]:
+    """A function that opens a page of the device. No page may have an error or look elsewhere."""
+    contexts = []
+    wrong: list[str] = []
+
+    def open_page(path: str = "", **options: object) -> Page:
+        options.setdefault("viewport", {"width": 1280, "height": 900})
+        context = browser.new_context(**options)  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda sent: is_own(sent.url) or wrong.append(sent.url))
+        page.goto(device_site.url + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    # Chromium calls it an error that a header is of no use without TLS.
+    assert [text for text in wrong if "Cross-Origin-Opener-Policy" not in text] == []
+
+
+PLOTS = "/plots?target=snmp&interface=eth3&range=6h"
+
+
+def test_a_plot_is_zoomed_by_dragging_and_read_again(visit) -> None:
+    """The address keeps the range, and the legend has the figures of what is shown."""
+    page = visit(PLOTS)
+    plot = page.locator("#plot-traffic .u-over")
+    expect(plot).to_be_visible()
+    box = plot.bounding_box()
+    with page.expect_response("**/plots.json?*from=*") as answer:
+        page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 60, steps=5)
+        page.mouse.up()
+    found = answer.value.json()["plots"][0]
+    assert found["end"] - found["start"] == pytest.approx(0.2 * 6 * 3_600_000, rel=0.05)
+    assert "from=" in page.url
+    expect(page.locator("#read")).to_contain_text("raw polls")
+    page.reload()
+    expect(page.locator("#plot-traffic .u-over")).to_be_visible()
+
+
+def test_a_plot_is_moved_by_keys_and_all_share_the_crosshair(visit) -> None:
+    """Tab to a plot; arrows move the crosshair, + zooms, 0 goes back."""
+    page = visit(PLOTS)
+    plot = page.locator("#plot-traffic .drawn")
+    expect(plot.locator(".u-over")).to_be_visible()
+    plot.focus()
+    plot.press("ArrowLeft")
+    for figure in ("traffic", "utilisation"):
+        cell = page.locator(f"#plot-{figure} tbody [data-at]").first
+        expect(cell).to_be_visible()
+    expect(page.locator("#plot-traffic tbody [data-at]").first).to_have_text("300 kbit/s")
+    with page.expect_response("**/plots.json?*from=*"):
+        plot.press("+")
+    with page.expect_response("**/plots.json?*from=*") as answer:
+        plot.press("0")
+    found = answer.value.json()["plots"][0]
+    assert found["end"] - found["start"] == 6 * 3_600_000
+
+
+def test_a_plot_is_saved_as_a_picture(visit) -> None:
+    """The script draws a PNG; without it there is the SVG of the server."""
+    page = visit(PLOTS)
+    with page.expect_download() as found:
+        page.locator("#plot-traffic").get_by_role("button", name="PNG").click()
+    assert found.value.suggested_filename == "traffic.png"
+    with page.expect_download() as found:
+        page.locator("#plot-traffic").get_by_role("link", name="SVG").click()
+    assert found.value.suggested_filename == "traffic.svg"
+
+
+def test_plots_are_complete_without_scripts(visit) -> None:
+    """Pictures by the server; links zoom and pan."""
+    page = visit(PLOTS, java_script_enabled=False)
+    expect(page.locator("#plot-traffic svg")).to_be_visible()
+    page.get_by_role("link", name="zoom in").click()
+    assert "from=" in page.url
+    expect(page.locator("#plot-traffic svg")).to_be_visible()
+    page.get_by_role("link", name="Table of Traffic").click()
+    expect(page.get_by_role("table", name="Traffic")).to_be_visible()
+
+
+def test_a_form_works_without_scripts(device_site: DeviceSite, visit) -> None:
+    """Pause, see it, resume."""
+    page = visit(java_script_enabled=False)
     row = page.locator('[data-table="targets"] tbody tr')
-    boxes = {name: row.locator(f".{name}").bounding_box() for name in ("name", "state", "message")}
-    assert boxes["name"]["y"] == pytest.approx(boxes["state"]["y"], abs=4)
-    assert boxes["message"]["width"] > 250
+    row.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("status").first).to_contain_text("paused")
+    expect(row).to_contain_text("opened by hand by local")
+    row.get_by_role("button", name="Resume").click()
+    expect(row).not_to_contain_text("opened by hand")
 
 
-def test_a_change_links_to_its_device(site, open_page) -> None:
-    """Also in a row that was added while the page was open."""
-    page = open_page()
-    expect(page.locator("#live")).to_have_text("● live")
-    site.overview = dataclasses.replace(
-        fleet.FAILING, events=(fleet.change(0, device="sw1", target="snmp"),)
-    )
-    page.locator('[data-table="changes"]').get_by_role("link", name="sw1/snmp").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("sw1")
+def test_a_form_is_taken_over_plain_http_by_a_name(device_site: DeviceSite, visit) -> None:
+    """Without TLS a browser says less of where a form comes from; the pages let it say enough."""
+    page = visit(java_script_enabled=False)
+    page.goto(device_site.url.replace("127.0.0.1", NAME))
+    row = page.locator('[data-table="targets"] tbody tr')
+    row.get_by_role("button", name="Pause").click()
+    expect(row).to_contain_text("opened by hand by local")
 
 
-def test_an_error_page_links_to_the_overview(site, browser) -> None:
-    """In a page without a log: Chromium logs a 404 as an error."""
-    page = browser.new_page()
-    for path in ("foo", "devices/nope", "devices/sw1?since=zzz"):
-        page.goto(f"{site.url}{path}")
-        page.get_by_role("link", name="Back to the overview").click()
-        expect(page).to_have_url(site.url)
-    page.close()
+def test_a_poll_now_shows_its_result_without_a_reload(device_site: DeviceSite, visit) -> None:
+    """The key p asks; the page says when it is done."""
+    page = visit()
+    expect(page.locator("#live")).to_contain_text("live")
+    page.keyboard.press("p")
+    expect(page.get_by_text("result to come")).to_be_visible()
+    device_site.world.finish("timeout", "no answer from 192.0.2.1")
+    expect(page.get_by_text("no answer from 192.0.2.1").first).to_be_visible(timeout=15_000)
+
+
+def test_the_strip_is_walked_with_arrow_keys(visit) -> None:
+    """It is one stop of the Tab key; Enter selects the half hour."""
+    page = visit()
+    slots = page.locator("[data-slots] a")
+    expect(page.locator('[data-slots] a[tabindex="0"]')).to_have_count(1)
+    slots.last.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+    expect(slots.nth(43)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("table", name="Attempts of")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    "path", ["", "/interfaces", "/gauges", "/metrics", "/events", "/config", PLOTS, "/targets/snmp"]
+)
+def test_no_page_scrolls_sideways(visit, path: str, width: int) -> None:
+    """Long names and wide tables are wrapped or become cards."""
+    page = visit(path, viewport={"width": width, "height": 800}, java_script_enabled=False)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -77,7 +77,8 @@ def test_an_import_gives_the_same_rows_as_adding_one_by_one(engine: Engine) -> N
 
 
 def _rest(draft: DeviceDraft) -> tuple[object, ...]:
-    return (draft.address, draft.site, draft.credential, draft.tags, draft.requires, draft.enabled)
+    fields = (draft.address, draft.site, draft.credential, draft.tags, draft.requires)
+    return (*fields, draft.enabled, draft.parent)
 
 
 def test_existing_devices_are_refused_without_update(engine: Engine) -> None:

@@ -218,5 +218,5 @@ _COLUMNS = (
     Column("STATE", _state, fit=Fit.WHOLE),
     age_column("FOR", "for_seconds"),
     Column("INTERVALS", _intervals, right=True, fit=Fit.WHOLE, spare=1),
-    error_column("WHY"),
+    error_column("WHY", wraps=True),
 )

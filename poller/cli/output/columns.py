@@ -35,6 +35,7 @@ class Column:
     spare: int = 0
     short: Text | None = None  # replaces `text` on a screen
     minimum: int = 0  # cells this column keeps while a spare column can be left out instead
+    wraps: bool = False  # of a column that gets the rest: wrapped instead of cut
     style: Text | None = None  # the colour of an item's cell on a screen, in the words of Rich
 
     def on_screen(self, item: Item) -> str:
@@ -107,7 +108,7 @@ def target_column() -> Column:
     return Column("TARGET", text, fit=Fit.WHOLE)
 
 
-def error_column(title: str) -> Column:
+def error_column(title: str, wraps: bool = False) -> Column:
     """The column `error_code (category): message`, which gets the rest of the line."""
 
     def text(item: Item) -> str:
@@ -115,7 +116,7 @@ def error_column(title: str) -> Column:
         named = f"{code} ({category})" if category else code
         return ": ".join(part for part in (named, item["message"]) if part)
 
-    return Column(title, text, fit=Fit.REST)
+    return Column(title, text, fit=Fit.REST, wraps=wraps)
 
 
 def origin_column() -> Column:

@@ -158,12 +158,13 @@ def _lines(
         yield (" " * _GAP).join(padded).rstrip()
 
     if layout.below is not None and row[layout.below]:
-        yield " " * _INDENT + _cut(row[layout.below], screen.width - _INDENT)
+        for line in _cell(row[layout.below], columns[layout.below], screen.width - _INDENT, screen):
+            yield " " * _INDENT + line
 
 
 def _cell(text: str, column: Column, width: int, screen: Console) -> list[str]:
     """The lines of one cell, wrapped or cut to the width."""
-    if column.fit is Fit.WRAP and cell_len(text) > width:
+    if (column.fit is Fit.WRAP or column.wraps) and cell_len(text) > width:
         return [line.plain.rstrip() for line in Text(text).wrap(screen, width)]
     return [_cut(text, width)]
 

@@ -135,7 +135,7 @@ def parse_nonempty(text: str, field: str) -> TargetFilter:
 def text(wanted: TargetFilter) -> str:
     """Return the filter as people write it: `site:fra state:failing`; "" for any."""
     words = []
-    for key, name in _FIELDS.items():
+    for key, name in FIELDS.items():
         values = getattr(wanted, name)
         if values:
             words.append(f"{key}:{shlex.quote(','.join(map(str, values)))}")
@@ -151,14 +151,14 @@ def checked(values: Mapping[str, Iterable[str]]) -> TargetFilter:
             correction = f"did you mean {near}? " if near else ""
             hint = f"{correction}keys are {', '.join(KEYS)}"
             raise errors.InvalidInput(f'a filter has no key "{key}"', hint=hint)
-        fields[_FIELDS[key]] = tuple(_checked_value(key, value) for value in dict.fromkeys(given))
+        fields[FIELDS[key]] = tuple(_checked_value(key, value) for value in dict.fromkeys(given))
     return TargetFilter(**fields)
 
 
 def merge(one: TargetFilter, other: TargetFilter) -> TargetFilter:
     """Return a filter with the values of both. Raises InvalidInput if both have the same key."""
     fields: dict[str, Any] = {}
-    for key, name in _FIELDS.items():
+    for key, name in FIELDS.items():
         values, more = getattr(one, name), getattr(other, name)
         if values and more and key not in ("tag", "option"):
             message = f"{key} is selected twice: by itself and in the filter"
@@ -235,7 +235,7 @@ def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | No
 
 
 #: The field of each key, in the order in which help and errors list the keys.
-_FIELDS = {
+FIELDS = {
     "site": "sites",
     "tag": "tags",
     "collector": "collectors",
@@ -245,4 +245,4 @@ _FIELDS = {
     "address": "addresses",
     "option": "options",
 }
-KEYS = tuple(_FIELDS)
+KEYS = tuple(FIELDS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 _GROWTH = math.log(1.1)
 
@@ -20,6 +21,15 @@ def upper_ms(index: int) -> float:
     if index <= 0:
         return 0.0
     return math.exp(index * _GROWTH)
+
+
+def bands(counts: Mapping[int, int], edges_ms: Sequence[float]) -> tuple[int, ...]:
+    """Return the number of values up to each edge; the last number is that of the rest."""
+    found = [0] * (len(edges_ms) + 1)
+    for index, count in counts.items():
+        value_ms = upper_ms(index - 1)  # the lower edge of the bucket
+        found[bisect.bisect_left(edges_ms, value_ms)] += count
+    return tuple(found)
 
 
 def quantile_ms(counts: Mapping[int, int], share: float) -> float:

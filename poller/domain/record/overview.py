@@ -99,6 +99,11 @@ class Lateness:
     p50_ms: float = 0.0
     p99_ms: float = 0.0
     max_ms: float = 0.0
+    bands: Sequence[int] = ()  # polls by LATENESS_EDGES_MS; the last is the rest
+
+
+#: The upper edges of the bands in which the overview shows lateness.
+LATENESS_EDGES_MS = (100.0, 1_000.0, 5_000.0, 30_000.0)
 
 
 @dataclass(frozen=True, slots=True)

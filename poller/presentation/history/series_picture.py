@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from poller.domain.metrics.counters import GAP_INTERVALS
+from poller.domain.series import line_figures
 from poller.presentation import counter_units, formatting
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 20, 40, 30
 _LEGEND_HEIGHT = 18
 #: Colours that people with any colour vision tell apart (Okabe and Ito), repeated.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-#: Points that are further apart than so many of their spans have a gap between them.
-_APART = GAP_INTERVALS
 _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
 _TIME_STEPS_MS = tuple(
@@ -154,7 +150,7 @@ def _time_axis(frame: _Frame) -> Iterator[str]:
 
 def _drawn(line: SeriesLine, frame: _Frame, colour: str) -> Iterator[str]:
     """Draw each run of points with a value: a band from lowest to highest, and the mean."""
-    for first, end in _runs(line):
+    for first, end in line_figures.known_runs(line.points):
         points = line.points
         xs = frame.xs(points.at_ms[first:end])
         means, lows, highs = (
@@ -168,25 +164,6 @@ def _drawn(line: SeriesLine, frame: _Frame, colour: str) -> Iterator[str]:
         else:
             path = _path(zip(xs, means, strict=True))
             yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
-
-
-def _runs(line: SeriesLine) -> Iterator[tuple[int, int]]:
-    """Yield the first and the end of each run of points that follow each other and are known.
-
-    A point that has only an average over missing polls is a part of the gap.
-    """
-    points = line.points
-    is_known = (np.isfinite(points.value) & (points.known_ms > 0)).tolist()
-    is_apart = np.diff(points.at_ms, prepend=points.at_ms[:1]) > _APART * points.span_ms
-    first: int | None = None
-    for place, (known, apart) in enumerate(zip(is_known, is_apart.tolist(), strict=True)):
-        if first is not None and (apart or not known):
-            yield first, place
-            first = None
-        if known and first is None:
-            first = place
-    if first is not None:
-        yield first, len(is_known)
 
 
 def _path(points: Iterable[tuple[float, float]]) -> str:

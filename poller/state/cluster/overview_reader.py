@@ -39,7 +39,7 @@ SLICES = 90  # fifteen minutes
 RECENT_SLICES = 30  # five minutes
 MINUTE_SLICES = 6
 STANDBY_SEEN_MS = 5_000
-EVENTS = 10
+EVENTS = 100
 ERRORS = 20
 _ERROR_FIELDS = [field.name for field in fields(LastError)]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from poller.domain.metrics import histogram
-from poller.domain.record.overview import Lateness, LatenessSum, Point
+from poller.domain.record.overview import LATENESS_EDGES_MS, Lateness, LatenessSum, Point
 from poller.state.keys import SLICE_MS
 
 OUTCOMES = ("ok", "partial", "failed", "refused", "duplicate", "stale", "gone")
@@ -68,6 +68,7 @@ def lateness(slices: Sequence[Slice]) -> Lateness:
         p50_ms=min(max_ms, histogram.quantile_ms(buckets, 0.5)),
         p99_ms=min(max_ms, histogram.quantile_ms(buckets, 0.99)),
         max_ms=max_ms,
+        bands=histogram.bands(buckets, LATENESS_EDGES_MS),
     )
 
 

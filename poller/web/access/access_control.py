@@ -17,7 +17,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from poller import errors
-from poller.web.access import forgery, request_origin, visitor
+from poller.domain.access.actor import ActorKind
+from poller.security import token_values
+from poller.web.access import forgery, form_cookies, request_origin, visitor
 from poller.web.access.actor_finder import ActorFinder, Visit
 from poller.web.access.request_origin import RequestOrigin
 
@@ -69,13 +71,17 @@ class AccessControl:
             visit = await self._visit(headers, origin, is_public and path != LOGOUT)
             # The login form has no session yet, or that of an older login.
             forged_by = Visit(None) if path == LOGIN else visit
-            receive = await forgery.check(scope, headers, receive, forged_by)
+            form_value = form_cookies.value(headers, origin.is_https)
+            receive = await forgery.check(scope, headers, receive, forged_by, form_value)
         except errors.PollerError as error:
             response = self._refuse(error, Request(scope))
             await response(scope, receive, send)
             return
 
-        _remember(state, visit)
+        if _needs_form_cookie(visit) and not form_value and _is_page(Request(scope)):
+            form_value = token_values.new()
+            send = form_cookies.storing(send, form_value, origin.is_https)
+        _remember(state, visit, form_value)
         if visit.actor is None and not is_public:
             await self._ask_for_login(scope, receive, send)
             return
@@ -125,10 +131,16 @@ class AccessControl:
         return checked
 
 
-def _remember(state: MutableMapping[str, Any], visit: Visit) -> None:
+def _remember(state: MutableMapping[str, Any], visit: Visit, form_value: str) -> None:
     state["actor"] = visit.actor
     state["session_value"] = visit.session_value
-    visitor.welcome(visit.actor, visit.session_value)
+    has_session = bool(visit.session_value)
+    visitor.welcome(visit.actor, visit.session_value or form_value, has_session)
+
+
+def _needs_form_cookie(visit: Visit) -> bool:
+    """Whether a browser has rights without a session."""
+    return visit.actor is not None and visit.actor.kind in (ActorKind.LOCAL, ActorKind.PROXY)
 
 
 def _refuse_token_in_url(scope: Scope) -> None:

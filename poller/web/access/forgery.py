@@ -1,7 +1,8 @@
 """Refuses changes that another site lets a browser send with the rights of its user.
 
 A session must show its form token. Where a browser has rights without a session, on loopback and
-behind a proxy with a login, the body must be of a type that no form of another site can send.
+behind a proxy with a login, a form must show the token that follows from the cookie of forms, and
+any other body must be of a type that no form of another site can send.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ HEADER = "X-CSRF-Token"
 FIELD = "csrf_token"
 FORM = "application/x-www-form-urlencoded"
 LARGEST_FORM = 65_536
+#: Fields of one form: a list of 250 devices has a mark for each.
+MOST_FIELDS = 400
 #: Types that a form of any site can send without being asked. "" is a body without a type.
 _SIMPLE = (FORM, "multipart/form-data", "text/plain", "")
 
 
-async def check(scope: Scope, headers: Headers, receive: Receive, visit: Visit) -> Receive:
+async def check(
+    scope: Scope, headers: Headers, receive: Receive, visit: Visit, form_value: str = ""
+) -> Receive:
     """Refuse a forged change; return what to read the body from. Raises NotAllowed.
 
-    A token is sent by a program on purpose, never by a browser on its own.
+    A token is sent by a program on purpose, never by a browser on its own. `form_value` is that of
+    the cookie of forms.
     """
     actor = visit.actor
     if scope["method"] in same_site.SAFE_METHODS:
@@ -37,7 +43,9 @@ async def check(scope: Scope, headers: Headers, receive: Receive, visit: Visit) 
         return receive
     _refuse_foreign(headers)
     if visit.session_value:
-        return await _check_session(headers, receive, visit.session_value)
+        return await _check_token(headers, receive, visit.session_value)
+    if actor is not None and form_value and _media_type(headers) == FORM:
+        return await _check_token(headers, receive, form_value)
     if actor is not None and _has_body(headers) and _media_type(headers) in _SIMPLE:
         raise errors.NotAllowed(
             "this body could be sent by a form of any web site",
@@ -54,14 +62,15 @@ def _refuse_foreign(headers: Headers) -> None:
         )
 
 
-async def _check_session(headers: Headers, receive: Receive, session_value: str) -> Receive:
+async def _check_token(headers: Headers, receive: Receive, value: str) -> Receive:
+    """Refuse a request without the form token that follows from a value of the browser."""
     sent = headers.get(HEADER, "")
     if not sent and _media_type(headers) == FORM:
         body = await read_body(receive, LARGEST_FORM)
         fields = form_fields(body)
         sent = fields.get(FIELD, "")
         receive = _replayed(body)
-    if not token_values.is_form_token(session_value, sent):
+    if not token_values.is_form_token(value, sent):
         raise errors.NotAllowed(
             "the request does not show that it comes from a page of this login",
             hint=f"send csrf_token of /api/v1/session as the header {HEADER}",
@@ -90,7 +99,7 @@ async def read_body(receive: Receive, largest: int) -> bytes:
 def form_fields(body: bytes) -> dict[str, str]:
     """Return the fields of a form, each with its first value. Raises InvalidInput."""
     try:
-        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=100)
+        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise errors.InvalidInput("this is not a form") from None
     return {name: values[0] for name, values in found.items()}

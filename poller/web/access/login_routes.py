@@ -20,11 +20,11 @@ from poller.web.access import forgery, session_cookies
 from poller.web.access.actor_finder import ActorFinder
 from poller.web.access.request_origin import RequestOrigin
 from poller.web.api.contract import problems
-from poller.web.pages.html import LoginView
-from poller.web.pages.themes import theme_from_cookies
+from poller.web.pages.frame import page_frame
+from poller.web.pages.frame.html import LoginView
 
 if TYPE_CHECKING:
-    from poller.web.pages.html import PageRenderer
+    from poller.web.pages.frame.html import PageRenderer
 
 Result = TypeVar("Result")
 
@@ -63,10 +63,9 @@ class LoginPages:
         except errors.StoreError:
             # Without the name of the server: whoever reads this has not logged in.
             note, status = "Nobody can log in now: the database cannot be used.", 503
-        root = "../" * (request.url.path.count("/") - 1)
-        view = LoginView(message, note, after, self.finder.policy.has_provider, root)
-        html = self._page.login(view, theme_from_cookies(request.cookies))
-        return HTMLResponse(html, status_code=status)
+        view = LoginView(message, note, after, self.finder.policy.has_provider)
+        frame = page_frame.at_once(request)
+        return self._page.respond("login.html", frame, status, view=view)
 
     async def begin(self, request: Request, login: Login, after: str) -> Response:
         """Answer a log-in: a new session under a new value, and no session under the old one."""

@@ -1,4 +1,4 @@
-"""The visitor of the page that is being rendered, for the header of all pages."""
+"""The visitor of the page that is being rendered: whom the frame greets, and what is offered."""
 
 from __future__ import annotations
 
@@ -6,28 +6,35 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from poller.domain.access.actor import Actor, ActorKind
+from poller.domain.access.scopes import Scope
 from poller.security import token_values
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Whom the page greets. `form_token` is for forms; "" where there is no session to end."""
+    """Whom the page greets. `form_token` is a field of every form that changes something."""
 
     name: str
     is_local: bool  # no login was asked for
     form_token: str = ""
+    has_session: bool = False  # there is a session to end
+    scopes: frozenset[Scope] = frozenset()
+
+    def may(self, scope: Scope) -> bool:
+        return scope in self.scopes
 
 
 _visitor: ContextVar[Visitor | None] = ContextVar("visitor", default=None)
 
 
-def welcome(actor: Actor | None, session_value: str) -> None:
-    """Set the visitor of this request."""
+def welcome(actor: Actor | None, form_value: str, has_session: bool = False) -> None:
+    """Set the visitor of this request. Form tokens follow from `form_value`."""
     if actor is None:
         _visitor.set(None)
         return
-    token = token_values.form_token(session_value) if session_value else ""
-    _visitor.set(Visitor(actor.name, actor.kind is ActorKind.LOCAL, token))
+    token = token_values.form_token(form_value) if form_value else ""
+    is_local = actor.kind is ActorKind.LOCAL
+    _visitor.set(Visitor(actor.name, is_local, token, has_session, actor.scopes))
 
 
 def current() -> Visitor | None:

@@ -16,7 +16,7 @@ from typing import Any
 from fastapi import HTTPException
 
 from poller.web.api.snapshot import Snapshots
-from poller.web.pages.overview_page import OverviewView
+from poller.web.pages.fleet.overview_page import OverviewView
 
 FRAME_S = 1.0
 RETRY_MS = 2_000

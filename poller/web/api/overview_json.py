@@ -16,6 +16,8 @@ from poller.presentation.health import Health
 from poller.presentation.job_states import ListedJob
 
 SCHEMA = "poller.overview/1"
+#: The last changes that the document has; `/api/v1/events` has all.
+EVENTS = 10
 
 
 def document(
@@ -53,7 +55,7 @@ def document(
         "standbys": overview.standbys,
         "workers": [_worker(worker) for worker in overview.workers],
         "errors": [_error(error) for error in overview.errors],
-        "events": [event_json.item(event) for event in overview.events],
+        "events": [event_json.item(event) for event in overview.events[:EVENTS]],
         "totals": dict(overview.totals),
         "jobs": job_json.jsonable(job_json.attention(jobs)),
         "sinks": {

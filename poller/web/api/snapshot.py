@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
 from poller import errors
 from poller.domain.record.overview import Overview
 from poller.presentation.health import Health, Stores
-from poller.web.pages import overview_page
-from poller.web.pages.overview_page import OverviewView
+from poller.service.fleet.fleet_picture import FleetPicture
+from poller.web.pages.fleet import overview_page
+from poller.web.pages.fleet.overview_page import OverviewView
 
 MAX_AGE_S = 1.0
 
@@ -25,6 +27,7 @@ class Snapshot:
     overview: Overview | None
     stores: Stores
     view: OverviewView
+    fleet: FleetPicture = field(default_factory=FleetPicture)
 
     @property
     def error(self) -> str:
@@ -44,13 +47,20 @@ class Snapshots:
         read: Callable[[], Overview],
         check_stores: Callable[[Overview | None, str], Stores],
         clock: Callable[[], float] = time.monotonic,
+        read_fleet: Callable[[], FleetPicture] = FleetPicture,
     ) -> None:
         self._read = read
         self._check_stores = check_stores
+        self._read_fleet = read_fleet
         self._clock = clock
         self._lock = asyncio.Lock()
         self._latest: Snapshot | None = None
         self._expires_mono = 0.0
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """The last snapshot, of any age; None before the first."""
+        return self._latest
 
     async def get(self) -> Snapshot:
         """Return the current snapshot. A StoreError is in its `error`; it is not raised."""
@@ -69,5 +79,10 @@ class Snapshots:
             error_text = str(error)
 
         stores = self._check_stores(overview, error_text)
-        newest = overview or (self._latest.overview if self._latest else None)
-        return Snapshot(newest, stores, overview_page.build_view(newest, stores))
+        latest = self._latest
+        newest = overview or (latest.overview if latest else None)
+        fleet = latest.fleet if latest else FleetPicture()
+        with suppress(errors.PollerError):  # `stores` says what is wrong
+            fleet = self._read_fleet()
+        view = overview_page.build_view(newest, stores, fleet)
+        return Snapshot(newest, stores, view, fleet)

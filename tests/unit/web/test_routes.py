@@ -212,7 +212,7 @@ def test_static_files_are_cached_forever(create_client) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["overview.css", "../app.py", "..%2fapp.py", "overview-000000000000.css"]
+    "path", ["style.css", "script/cells.js", "../app.py", "..%2fapp.py", "style-000000000000.css"]
 )
 def test_no_other_file_is_served(create_client, path: str) -> None:
     """Only the exact names exist; a path cannot leave the directory."""

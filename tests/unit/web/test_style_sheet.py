@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from importlib import resources
 
 import pytest
 
-CSS = resources.files("poller.web").joinpath("static/overview.css").read_text()
-TOKEN = re.compile(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\);")
+from poller.web import assets
+
+CSS = assets.load().by_name["style.css"].body.decode()
+TOKEN = re.compile(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);")
 TOKENS = {name: {"light": light, "dark": dark} for name, light, dark in TOKEN.findall(CSS)}
 #: WCAG 2.2: 4.5 for text, 3 for the edge of a control.
 MINIMUM = dict.fromkeys(("ink", "muted", "link", "ok", "late", "failing", "unknown"), 4.5) | {
     "border": 3.0
 }
+#: Lines of plots are no text, and they lie on the surface of a figure.
+LINES = [name for name in TOKENS if name.startswith("line-")]
 
 
 def luminance(colour: str) -> float:
@@ -41,6 +44,14 @@ def test_the_contrast_formula_is_right() -> None:
 def test_every_colour_is_readable_on_every_background(name: str, ground: str, theme: str) -> None:
     """In both themes, and on the row under the pointer."""
     assert contrast(TOKENS[name][theme], TOKENS[ground][theme]) >= MINIMUM[name]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", LINES)
+def test_every_line_of_a_plot_is_seen(name: str, theme: str) -> None:
+    """WCAG 2.2 asks for 3 for graphics."""
+    assert len(LINES) == 6
+    assert contrast(TOKENS[name][theme], TOKENS["surface"][theme]) >= 3
 
 
 def test_every_colour_is_a_variable() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 #: No network has so many devices in a row; the walk ends here in any case.
 LONGEST = 64
 
-Key = TypeVar("Key", int, str)
+Key = TypeVar("Key", bound=Hashable)
 
 
 def above(parents: Mapping[Key, Key], device: Key) -> list[Key]:
@@ -23,13 +23,12 @@ def above(parents: Mapping[Key, Key], device: Key) -> list[Key]:
 
 def round_trip(parents: Mapping[Key, Key], device: Key) -> Sequence[Key]:
     """Return the devices from one back to itself: `a, b, a`. Empty if its chain has an end."""
-    chain: list[Key] = above(parents, device)
-    last = chain[-1] if chain else device
-    if parents.get(last) == device:
-        chain.insert(0, device)
-        chain.append(device)
-        return chain
-    return ()
+    trip: list[Key] = [device]
+    trip += above(parents, device)
+    if parents.get(trip[-1]) != device:
+        return ()
+    trip.append(device)
+    return trip
 
 
 def first_round_trip(parents: Mapping[Key, Key], changed: Iterable[Key]) -> Sequence[Key]:

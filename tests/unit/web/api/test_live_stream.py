@@ -15,8 +15,8 @@ from poller.web.api import live_stream
 from poller.web.api.live_stream import FrameTexts
 from poller.web.api.snapshot import Snapshots
 from poller.web.backend_queries import usable_stores
-from poller.web.pages import overview_page
-from poller.web.pages.overview_page import OverviewView
+from poller.web.pages.fleet import overview_page
+from poller.web.pages.fleet.overview_page import OverviewView
 
 
 def frames_of(*overviews: Overview) -> list[dict[str, object]]:

@@ -1,0 +1,1 @@
+"""`poller top`: the overview live in a terminal."""

@@ -1,0 +1,1 @@
+"""The routes of the pages. Each reads what its page shows, and lets the renderer answer."""

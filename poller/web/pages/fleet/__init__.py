@@ -1,0 +1,1 @@
+"""Pages about many devices: the overview, the wall, the sites and the list of devices."""
