@@ -171,6 +171,19 @@ def test_the_list_of_a_viewer_has_no_forms(services: Services, ids: list[int]) -
     assert "Open: 1 firing." in seen
 
 
+def test_a_device_shows_its_open_alerts(services: Services, ids: list[int]) -> None:
+    """With what covers them; a link leads to those that are over."""
+    browser = browser_of(services, Role.VIEWER)
+    page = browser.get("/devices/sw2").text
+    table = page[page.index('data-table="device-alerts"') :]
+    assert re.findall(r'<tr data-key="alert (\d+)"', table) == [str(ids[1]), str(ids[2])]
+    assert f'<a href="../alerts/{ids[0]}">alert {ids[0]}</a>' in table
+    every = re.search(r'<a href="\.\.(/alerts\?[^"]*)">all on record</a>', table)
+    assert every
+    assert listed(browser.get(html.unescape(every[1])).text) == [ids[1], ids[2]]
+    assert "device-alerts" not in browser.get("/devices/sw3").text
+
+
 def test_a_person_acknowledges_and_silences_by_forms(services: Services, alert_id: int) -> None:
     """Without scripts; each act comes back to the page, which then shows it."""
     browser = browser_of(services, Role.OPERATOR)

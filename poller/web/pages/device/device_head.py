@@ -46,6 +46,11 @@ class DeviceHead:
         return f"devices/{quote(self.name, safe='')}"
 
     @property
+    def alerts(self) -> str:
+        """The list of all alerts of the device, also those that are over."""
+        return f"alerts?{urlencode({'state': 'all', 'device': self.name, 'covered': 'yes'})}"
+
+    @property
     def tabs(self) -> Sequence[Tab]:
         return [Tab(title, self.path(key), key == self.tab) for key, title in _TABS]
 
