@@ -50,6 +50,7 @@ from poller.web.page_routes import (
     device_tabs,
     devices_routes,
     job_routes,
+    maintenance_routes,
     overview_routes,
     sites_routes,
 )
@@ -189,6 +190,7 @@ def create_app(
         device_forms.add(app, page)
         bulk_routes.add(app, page)
         alert_routes.add(app, page)
+        maintenance_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
         exporter = Exporter(services, finder)

@@ -20,8 +20,9 @@ from poller.domain.access.scopes import Role, Scope
 from poller.domain.alerts.alert import Alert, AlertState, Subject
 from poller.domain.alerts.rule import Severity
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.service.alerts import maintenance_actions
 from poller.web.pages.alerts import alert_list_query
-from tests.integration.access_sites import BROWSER, Site, form_token, log_in
+from tests.integration.access_sites import BROWSER, KIM, Site, form_token, log_in
 
 NOW = time.time_ns() // 1_000_000
 ALERT = Alert(
@@ -225,3 +226,76 @@ def test_who_may_only_look_sees_no_forms(services: Services, alert_id: int) -> N
     refused = sent(browser, alert_id, page, action="acknowledge", until="4h")
     assert refused.status_code == 403
     assert alert_listing.changes(services.engine, alert_id) == []
+
+
+def test_a_maintenance_is_added_and_ended_by_forms(services: Services, ids: list[int]) -> None:
+    """It recurs, if wanted; silences are in the same list."""
+    browser = browser_of(services, Role.OPERATOR)
+    page = browser.get("/maintenance", params={"where": "site:fra"}).text
+    assert "every alert is told" in page
+    assert 'name="where" value="site:fra"' in page
+    token = {"csrf_token": form_token(page)}
+    once = {**token, "where": "site:fra", "reason": "rack <1>", "end": "2h"}
+    made = browser.post("/maintenance", data=once)
+    assert (made.status_code, made.headers["location"]) == (303, "./maintenance?did=add&number=1")
+    weekly = {"start": "1h", "cron": "0 2 * * sun", "time_zone": "Europe/Berlin", "length": "2h"}
+    browser.post("/maintenance", data={**once, **weekly, "rule": "", "end": "300d"})
+    silence = {**token, "action": "silence", "until": "1d", "reason": "spare part"}
+    browser.post(f"/alerts/{ids[0]}", data=silence)
+    page = browser.get("/maintenance?did=add&number=1").text
+    assert "Maintenance 1 was added." in page
+    assert listed(page) == [3, 2, 1]
+    assert "rack &lt;1&gt;" in page
+    assert "0 2 * * sun Europe/Berlin, 2h each" in page
+    assert "one alert of the rule unreachable" in page
+    ended = browser.post("/maintenance/1/end", data=token)
+    assert ended.headers["location"] == "../../maintenance?did=end&number=1"
+    assert listed(browser.get("/maintenance").text) == [3, 2]
+    assert listed(browser.get("/maintenance?over=yes").text) == [3, 2, 1]
+    assert browser.post("/maintenance/1/end", data=token).status_code == 422
+    assert browser.post("/maintenance/4711/end", data=token).status_code == 404
+
+
+def test_a_wrong_maintenance_keeps_its_texts(services: Services, ids: list[int]) -> None:
+    """The error names the field, and nothing is stored."""
+    browser = browser_of(services, Role.OPERATOR)
+    page = browser.get("/maintenance").text
+    for fields, words in (
+        ({"where": ""}, "Where: it would be about nothing in particular."),
+        ({"where": "site:frb"}, "frb"),
+        ({"reason": ""}, "Reason: it is empty."),
+        ({"end": ""}, "End: "),
+        ({"end": "1000d"}, "End: it is more than 366 days from now."),
+        ({"rule": "none"}, "none"),
+        ({"cron": "0 2 * * sun"}, "Length: "),
+        ({"cron": "x" * 101}, "Cron: "),
+    ):
+        form = {"where": "site:fra", "reason": "rack 1", "end": "2h", **fields}
+        refused = browser.post("/maintenance", data={"csrf_token": form_token(page), **form})
+        assert (refused.status_code, words in refused.text) == (422, True), fields
+        assert "Nothing was changed." in refused.text
+        for name, text in form.items():
+            assert f'name="{name}" value="{text}"' in refused.text
+    assert maintenance_rows.current(services.engine, NOW) == []
+
+
+def test_who_may_only_look_sees_maintenance_without_forms(
+    services: Services, ids: list[int]
+) -> None:
+    """And may not add one; a token of one site sees that of its site."""
+    made = {"ends_ms": NOW + 3_600_000, "reason": "rack"}
+    for where in ("site:fra", "site:ber"):
+        draft = maintenance_actions.MaintenanceDraft(where=where, **made)
+        maintenance_actions.add(services, KIM, draft)
+    browser = browser_of(services, Role.VIEWER)
+    page = browser.get("/maintenance").text
+    assert listed(page) == [2, 1]
+    assert "you need the role operator" in page
+    assert "End now" not in page
+    token = {"csrf_token": form_token(page)}
+    form = {**token, "where": "site:fra", "reason": "x", "end": "1h"}
+    assert browser.post("/maintenance", data=form).status_code == 403
+    assert browser.post("/maintenance/1/end", data=token).status_code == 403
+    site = Site(services)
+    of_site = site.token(Scope.READ, site="ber")
+    assert listed(site.client().get("/maintenance", headers={**of_site, **BROWSER}).text) == [2]

@@ -31,5 +31,6 @@ ENTRIES: Sequence[Entry] = (
     Entry("Sites", "sites", "s"),
     Entry("Jobs", "jobs", "j"),
     Entry("Collectors", "collectors", "c"),
+    Entry("Maintenance", "maintenance", "m", every_site=False),
     Entry("Wall", "wall", "w"),
 )
