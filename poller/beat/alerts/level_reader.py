@@ -170,8 +170,8 @@ class LevelReader:
     def _add_silent(
         self, found: _Found, rules: KnownRules, levels: _Levels, outages: Collection[Outage]
     ) -> None:
-        """Devices that are silent in dark sites of which no rule tells. The board tells of no device
-        of a dark site, so that nobody would be told of anything.
+        """Devices that are silent in dark sites of which no rule tells. The board does not tell of
+        them, so that nobody would be told of anything.
         """
         for outage in outages:
             ids = self._facts.of_site(outage.site)
