@@ -52,14 +52,11 @@ def states(*operating: float, admin: float = 1.0) -> dict[str, list[float]]:
 def test_what_a_device_says_cannot_hold_back_the_alerts() -> None:
     """PostgreSQL stores no NUL: in a name or label it would stop every alert."""
     said = {"sensor": "psu\x001\n"}
+    series = "sensor=psu 1 "
     watcher = Watcher(HOT)
-    assert watcher.poll(ReadingSet.of([Reading("temperature", 70.0, said)])) == {
-        "sensor=psu 1 ": 70
-    }
+    assert watcher.poll(ReadingSet.of([Reading("temperature", 70.0, said)])) == {series: 70}
     assert watcher.marks[0].labels == {"sensor": "psu 1 "}
-    assert watcher.poll(ReadingSet.of([Reading("temperature", 55.0, said)])) == {
-        "sensor=psu 1 ": 70
-    }
+    assert watcher.poll(ReadingSet.of([Reading("temperature", 55.0, said)])) == {series: 55}
     assert watcher.poll(ReadingSet.of([Reading("temperature", 40.0, said)])) == {}
 
 
