@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from poller import errors
 from poller.domain.alerts.alert import AlertState
 from poller.presentation import formatting
-from poller.presentation.health import Tone
 from poller.service.alerts.alert_actions import AlertDetails
 from poller.service.alerts.shown_alerts import ShownAlert, ShownChange, ShownTelling
+from poller.web.pages.alerts import alert_lines
+from poller.web.pages.alerts.alert_lines import Cover
 
-_TONES = {"critical": Tone.FAILING, "warning": Tone.LATE, "info": Tone.UNKNOWN}
 #: How long a form proposes to be left in peace.
 LENGTHS = ("1h", "4h", "8h", "1d", "3d", "7d")
 
@@ -24,6 +24,7 @@ class AlertView:
     as_of: str
     alert: ShownAlert
     tone: str
+    cover: Cover | None
     state: str  # `firing for 4 m 2 s`
     facts: Sequence[tuple[str, str]]
     changes: Sequence[ShownChange]
@@ -45,13 +46,12 @@ def build_view(
 ) -> AlertView:
     """Build the view of one alert."""
     alert = details.alert
-    is_over = alert.state == AlertState.RESOLVED
-    lasted = formatting.age(alert.lasted_seconds * 1000)
     return AlertView(
         as_of=formatting.instant(now_ms),
         alert=alert,
-        tone=str(Tone.OK if is_over else _TONES[alert.severity]),
-        state=f"over after {lasted}" if is_over else f"{alert.state} for {lasted}",
+        tone=alert_lines.tone(alert),
+        cover=alert_lines.cover(alert.suppressed_by),
+        state=alert_lines.state(alert),
         facts=list(_facts(alert)),
         changes=details.changes,
         tellings=details.tellings,
@@ -70,7 +70,6 @@ def _facts(alert: ShownAlert) -> Iterator[tuple[str, str]]:
         "series": alert.series,
         "site": alert.site,
         "value": "" if alert.value is None else formatting.significant(alert.value),
-        "covered by": alert.suppressed_by,
         "flapping": "yes: it is told once, and ends when it is quiet" if alert.flapping else "",
     }
     yield from ((name, text) for name, text in facts.items() if text)
