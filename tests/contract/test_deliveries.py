@@ -242,6 +242,52 @@ def test_deliveries_go_in_their_order(engine: Engine) -> None:
     assert delivery_rows.due_receivers(engine, later) == ({"mail"}, 0)
 
 
+def test_an_end_does_not_pass_its_beginning(engine: Engine) -> None:
+    """However often the beginning failed; what others are told of may pass."""
+    alert = fire(engine, 1, NOW)
+    notices = maker(engine, Route("ops", ("mail",), group_wait_ms=0))
+    notices.make(NOW)
+    resolve(engine, alert, NOW + SECOND)
+    notices.make(NOW + SECOND)
+    fire(engine, 2, NOW + 2 * SECOND)
+    notices.make(NOW + 2 * SECOND)
+    beginning, end, other = all_of(engine)
+    later = NOW + HOUR
+    for _ in range(5):
+        taken = take(engine, NOW + 3 * SECOND)
+        assert taken is not None
+        assert taken.id == beginning.id
+        step = waiting(NOW + 3 * SECOND)
+        delivery_rows.end_attempt(engine, taken, "a", step, "away", NOW + 3 * SECOND)
+    taken = take(engine, NOW + 3 * SECOND)
+    assert taken is not None
+    assert taken.id == beginning.id
+    delivery_rows.end_attempt(engine, taken, "a", waiting(later), "away", NOW + 3 * SECOND)
+    taken = take(engine, NOW + 4 * SECOND)
+    assert taken is not None
+    assert taken.id == other.id
+    assert delivery_rows.end_attempt(engine, taken, "a", SENT, "200", NOW + 4 * SECOND)
+    assert take(engine, NOW + 4 * SECOND) is None
+    taken = take(engine, later)
+    assert taken is not None
+    assert delivery_rows.end_attempt(engine, taken, "a", SENT, "200", later)
+    taken = take(engine, later)
+    assert taken is not None
+    assert taken.id == end.id
+
+
+def test_what_is_read_of_an_alert_does_not_grow_with_its_repeats(engine: Engine) -> None:
+    """After two hundred repeats the next one is the next round, with the keys of the first."""
+    alert = fire(engine, 1, NOW)
+    notices = maker(engine, Route("ops", ("mail",), group_wait_ms=0, repeat_ms=MINUTE))
+    for each in range(201):
+        assert notices.make(NOW + each * MINUTE)[0] == 1
+    with sql.reading(engine) as conn:
+        found = notified_alerts.tellings(conn, [alert.id])
+    assert len(found) <= 21
+    assert max(each.round for each in found) == 200
+
+
 def test_a_lease_ends_with_its_leader(engine: Engine) -> None:
     """A leased delivery is not taken twice; a new leader takes it at once, under the same key."""
     [made] = make_deliveries(engine, 1)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import redis
 import sqlalchemy as sa
+from sqlalchemy.engine import Engine
 
+from poller import errors
 from poller.beat import reconcile
 from poller.beat.alerts.alert_keeper import AlertKeeper
 from poller.beat.leadership import Leader
@@ -17,7 +20,7 @@ from poller.bootstrap import Services
 from poller.db import engine as sql
 from poller.db import migrate
 from poller.db.alerts import alert_row, alert_rows, rule_rows
-from poller.db.alerts.alert_rows import TermOver
+from poller.db.alerts.alert_rows import AlertWriter, TermOver
 from poller.db.alerts.alert_tables import alerts, device_parents
 from poller.db.inventory import devices as device_rows
 from poller.db.inventory import imports
@@ -424,3 +427,63 @@ def test_a_disabled_device_covers_its_alert_and_a_removed_one_ends_it(world: Wor
 def test_a_check_without_news_reads_the_board_and_nothing_else(world: World) -> None:
     """Nothing is written while nothing happens."""
     assert world.keeper.check(world.now + 1) is False
+
+
+def test_news_of_a_device_end_no_alert_of_its_series(world: World) -> None:
+    """A mark that still holds is looked at, whichever news lead to the device."""
+    world.marked("lone", world.load())
+    world.step()
+    before = [alert.id for alert in world.open().values()]
+    world.now += 60_000
+    world.answers("lone")
+    world.news("d", world.device["lone"])
+    world.step()
+    assert [alert.id for alert in world.open().values()] == before
+
+
+def test_a_dark_site_without_devices_has_no_alert(world: World) -> None:
+    """No poll could ever show its end: the alert ends with the last device."""
+    site_windows.store(world.redis, world.keys, Outage("ams", 1, world.now, world.now))
+    world.step()
+    device_rows.remove(world.services.engine, list(world.device))
+    site_windows.forget(world.redis, world.keys, "ams")
+    world.step(6, full=True)
+    world.step(6, full=True)
+    assert world.open() == {}
+
+
+def test_a_commit_without_an_answer_is_found_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alert that SQL has already is kept, not begun a second time."""
+    stored = alert_rows.writing
+
+    @contextmanager
+    def unanswered(engine: Engine, term: int, now_ms: int) -> Iterator[AlertWriter]:
+        with stored(engine, term, now_ms) as rows:
+            yield rows
+        raise errors.StoreUnavailable("the database went away")
+
+    world.goes_down("lone")
+    with monkeypatch.context() as patch:
+        patch.setattr(alert_rows, "writing", unanswered)
+        with pytest.raises(errors.StoreUnavailable):
+            world.step()
+    world.step()
+    assert world.loud() == ["device-unreachable lone"]
+    assert len(world.all()) == 1
+
+
+def test_a_dark_site_of_which_no_rule_tells_is_told_device_by_device(world: World) -> None:
+    """The board tells of no device of a dark site, so the last polls of each are looked at."""
+    rule_rows.enable(world.services.engine, ["site-dark"], False, KIM)
+    world.now += 1000
+    world.status("lone", State.FAILING, "timeout")
+    site_windows.store(world.redis, world.keys, Outage("ams", 1, world.now, world.now))
+    world.step(40, full=True)
+    world.step(40, full=True)
+    assert world.loud() == ["device-unreachable lone"]
+    site_windows.forget(world.redis, world.keys, "ams")
+    world.answers("lone")
+    world.step(1, full=True)
+    assert world.open() == {}

@@ -150,3 +150,16 @@ def test_the_api_suggests_and_accepts(services: Services, polled: list[str]) -> 
     assert edited.json()["parent"] == ""
     elsewhere = api_clients.client(services, site="ber")
     assert elsewhere.get("/api/v1/parents/suggestions").json()["items"] == []
+
+
+def test_a_parent_of_another_site_stays(services: Services, polled: list[str]) -> None:
+    """A token of one site sees that somebody chose it, and does not replace it unseen."""
+    core, first, *_ = polled
+    devices.add(services.engine, DeviceDraft("hq", "127.0.0.9", site="hq"))
+    api_clients.client(services).patch(f"/api/v1/devices/{first}", json={"parent": "hq"})
+    ours = api_clients.client(services, site="ams")
+    found = ours.get("/api/v1/parents/suggestions", params={"core": core}).json()["items"]
+    [of_first] = [each for each in found if each["device"] == first]
+    assert (of_first["state"], of_first["stored"]) == ("change", "hq")
+    done = ours.post("/api/v1/parents/accept", json={"cores": [core]}).json()["items"]
+    assert first not in {each["device"] for each in done}

@@ -72,6 +72,7 @@ class AlertKeeper:
         self._rules = KnownRules(-1, ())
         self._memory: AlertMemory | None = None
         self._leader_term = 0  # the leader's term that the memory is of
+        self._is_unsure = False  # whether SQL may have more than the memory
         self._full_look_mono = 0.0  # when the next one is due
         self._settings_mono = 0.0
         self._dark: set[str] = set()  # sites of the last pass
@@ -121,11 +122,16 @@ class AlertKeeper:
 
     def _begin_term(self, now_ms: int) -> AlertMemory:
         if self._memory is not None and self._leader_term == self._leader.terms:
+            if self._is_unsure:
+                engine = self._services.engine
+                self._memory = alert_memory.read_again(engine, self._memory, self._rules, now_ms)
+                self._is_unsure = False
             return self._memory
         self._leader_term = self._leader.terms
         engine = self._services.engine
         self._read_rules()
         self._memory = alert_memory.read(engine, self._leader.name, self._rules, now_ms)
+        self._is_unsure = False
         self._platform.begin_term(self._memory.term.before_ms, now_ms)
         self._reader.polling_since_ms = now_ms if self._platform.had_pause else 0
         self._surroundings.refresh_maintenances(now_ms)
@@ -160,11 +166,13 @@ class AlertKeeper:
     def _pass(self, memory: AlertMemory, news: News, now_ms: int, *, is_full: bool) -> None:
         look = self._reader.look(memory.open, self._rules, None if is_full else news, now_ms)
         signs = self._with_platform(look.signs, memory, now_ms) if is_full else look.signs
+        self._is_unsure = True  # until the memory follows what was committed
         kept = self._keep(memory, replace(look, signs=signs), now_ms)
         if (is_full or news.entries) and not kept.is_written:
             # News are forgotten by the keeper of the present term only.
             alert_rows.confirm(self._services.engine, memory.term.number, now_ms)
         memory.follow(kept, signs, self._rules, now_ms)
+        self._is_unsure = False
         self._dark = set(look.outages)
         memory.next_ms = min(memory.next_ms, self._next_maintenance_ms(memory, now_ms))
 

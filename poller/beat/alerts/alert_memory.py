@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy.engine import Engine
 
@@ -38,7 +38,17 @@ class AlertMemory:
 
 def read(engine: Engine, holder: str, rules: KnownRules, now_ms: int) -> AlertMemory:
     """Begin a term, and read where the last one ended. Raises StoreError."""
-    term = alert_rows.take_term(engine, holder, now_ms)
+    return _stored(engine, alert_rows.take_term(engine, holder, now_ms), rules, now_ms)
+
+
+def read_again(engine: Engine, memory: AlertMemory, rules: KnownRules, now_ms: int) -> AlertMemory:
+    """Return what SQL has, after a write without an answer: it may have been committed. Raises
+    StoreError.
+    """
+    return replace(_stored(engine, memory.term, rules, now_ms), holding=memory.holding)
+
+
+def _stored(engine: Engine, term: Term, rules: KnownRules, now_ms: int) -> AlertMemory:
     found: Sequence[Alert] = alert_rows.open_alerts(engine)
     over = alert_rows.over_since(engine, now_ms - flap_damping.WINDOW_MS)
     return AlertMemory(

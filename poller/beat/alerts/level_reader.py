@@ -83,16 +83,19 @@ class LevelReader:
         """Look at what the news name; at everything if there are None."""
         scope = self._scope(alerts, rules, news)
         statuses = self._statuses(scope.values())
-        levels = self._read_levels(statuses, news)
+        levels = self._read_levels(statuses, news, _marked_targets(scope.values(), rules))
 
         found = _Found()
         for outage in levels.outages.values():
             found.add(level_signs.dark(rules, outage))
         self._add_down(found, rules, levels, news)
+        untold = {each for each in levels.outages if not rules.tell_of_site(each)}
+        if news is None:
+            self._add_silent(found, rules, levels, [levels.outages[each] for each in untold])
         self._add_failing(found, rules, levels, news)
         self._add_marked(found, rules, levels)
         if news is None:
-            self._add_stale(found, rules, levels, now_ms)
+            self._add_stale(found, rules, levels, levels.outages.keys() - untold, now_ms)
         for identity, alert in scope.items():
             if identity not in found.holding:
                 self._judge(found, identity, alert, rules, levels)
@@ -133,10 +136,15 @@ class LevelReader:
         target_ids.update(self._facts.polled_targets(whole))
         return self._levels.statuses(sorted(target_ids))
 
-    def _read_levels(self, statuses: Mapping[int, Status], news: News | None) -> _Levels:
+    def _read_levels(
+        self, statuses: Mapping[int, Status], news: News | None, marked: Collection[int]
+    ) -> _Levels:
+        """Read the levels. `marked` are targets with alerts of marks: news of a device lead to
+        them, too, and a mark that was not read is no proof of an end.
+        """
         marks: dict[int, list[Mark]] = {}
         if news is not None:
-            marks = self._levels.marks(news.target_ids)
+            marks = self._levels.marks(sorted({*news.target_ids, *marked}))
         else:
             for page in self._levels.all_marks():
                 marks |= page
@@ -159,6 +167,23 @@ class LevelReader:
             since_ms = levels.down[device_id].since_ms
             found.add(level_signs.unreachable(rules, devices[device_id], since_ms))
 
+    def _add_silent(
+        self, found: _Found, rules: KnownRules, levels: _Levels, outages: Collection[Outage]
+    ) -> None:
+        """Devices that are silent in dark sites of which no rule tells. The board does not tell of
+        them, so that nobody would be told of anything.
+        """
+        for outage in outages:
+            ids = self._facts.of_site(outage.site)
+            devices = self._facts.read(ids)
+            statuses = self._levels.statuses(self._facts.polled_targets(ids))
+            for device_id in devices.keys() & set(ids) - levels.down.keys():
+                device = devices[device_id]
+                own = [statuses[each] for each in device.polled_ids if each in statuses]
+                last = recovery.reached(own)
+                if last.is_silent and last.answered_ms < outage.since_ms:
+                    found.add(level_signs.unreachable(rules, device, outage.since_ms))
+
     def _add_failing(
         self, found: _Found, rules: KnownRules, levels: _Levels, news: News | None
     ) -> None:
@@ -180,7 +205,14 @@ class LevelReader:
         for target_id, device in self._polled(device_of, devices):
             found.add(level_signs.marked(rules, device, target_id, levels.marks[target_id]))
 
-    def _add_stale(self, found: _Found, rules: KnownRules, levels: _Levels, now_ms: int) -> None:
+    def _add_stale(
+        self,
+        found: _Found,
+        rules: KnownRules,
+        levels: _Levels,
+        told_sites: Collection[str],
+        now_ms: int,
+    ) -> None:
         stale = self._stale.read(rules, now_ms)
         for down in levels.down.values():
             for target_id in down.target_ids:
@@ -188,7 +220,7 @@ class LevelReader:
         device_of = self._facts.devices_of(stale)
         devices = self._facts.read(set(device_of.values()))
         for target_id, device in self._polled(device_of, devices):
-            if device.site not in levels.outages and device.id not in levels.down:
+            if device.site not in told_sites and device.id not in levels.down:
                 last_ms = max(stale[target_id], self.polling_since_ms)
                 found.add(level_signs.no_data(rules, device, target_id, last_ms, now_ms))
 
@@ -214,6 +246,9 @@ class LevelReader:
             if not rules.applies(alert.rule, device, alert.subject.target_id):
                 found.ended[identity] = "the rule does not apply any more"
                 return
+        if isinstance(rule.condition, SiteDark) and not self._site_targets(alert.subject.site):
+            found.ended[identity] = "no device of the site is polled any more"
+            return
         gone_ms = self._gone_ms(alert, rule, levels)
         if gone_ms:
             found.gone[identity] = gone_ms
@@ -223,7 +258,7 @@ class LevelReader:
         if isinstance(condition, PlatformTrouble):
             return 0  # see platform_watch.py
         if isinstance(condition, SiteDark):
-            ids = self._facts.polled_targets(self._facts.of_site(subject.site))
+            ids = self._site_targets(subject.site)
             seen = {each: levels.statuses[each] for each in ids if each in levels.statuses}
             return recovery.site_back_ms(alert, len(ids), seen)
         if isinstance(condition, DeviceUnreachable):
@@ -238,6 +273,19 @@ class LevelReader:
             marks = levels.marks.get(target_id, [])
             return recovery.unmarked_ms(alert, status, marks, self.marks_since_ms)
         return recovery.target_well_ms(alert, condition, status)
+
+    def _site_targets(self, site: str) -> list[int]:
+        return self._facts.polled_targets(self._facts.of_site(site))
+
+
+def _marked_targets(alerts: Iterable[Alert], rules: KnownRules) -> set[int]:
+    """The targets of alerts that workers' marks made."""
+    found = set()
+    for alert in alerts:
+        rule = rules.by_name.get(alert.rule)
+        if rule is not None and rule.is_judged_by_workers and alert.subject.target_id is not None:
+            found.add(alert.subject.target_id)
+    return found
 
 
 def _may_be_told_soon(alert: Alert, rules: KnownRules) -> bool:

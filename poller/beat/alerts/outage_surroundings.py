@@ -13,7 +13,7 @@ from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.flow import recovery
 from poller.domain.alerts.flow.keeping import Alerts
 from poller.domain.alerts.flow.outage_scene import Reached, Scene
-from poller.domain.alerts.maintenance import Maintenance
+from poller.domain.alerts.maintenance import Covered, Maintenance
 from poller.domain.failures import site_outage
 from poller.domain.inventory.filter_match import DeviceFacts as Facts
 from poller.settings import policies
@@ -88,14 +88,12 @@ class OutageSurroundings:
         """The maintenance of each alert that has one."""
         if not self._maintenances:
             return {}
-        found = {}
-        for identity, alert in alerts.items():
-            active = maintenance.active(
-                self._maintenances, self._filter_facts(alert), alert.rule, identity, now_ms
-            )
-            if active is not None:
-                found[identity] = active.id
-        return found
+        covered = [
+            Covered(identity, alert.rule, self._filter_facts(alert))
+            for identity, alert in alerts.items()
+        ]
+        found = maintenance.active(self._maintenances, covered, now_ms)
+        return {identity: each.id for identity, each in found.items()}
 
     def _filter_facts(self, alert: Alert) -> Facts | None:
         subject = alert.subject

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection, Engine, Row
 from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.alerts.alert_tables import alert_changes, alert_tellings, deliveries
+from poller.domain.alerts.alert import AlertState
 from poller.domain.alerts.telling import notice
 from poller.domain.alerts.telling.delivery import (
     PATIENT_ATTEMPTS,
@@ -136,8 +137,8 @@ def take(
 ) -> Delivery | None:
     """Lease the next delivery of a receiver that is due; None if there is none.
 
-    Deliveries go in their order, so that no end overtakes its beginning. One that failed several
-    times lets later ones pass.
+    Deliveries go in their order. One that failed several times lets later ones pass, but for the
+    ends of its own alerts: a beginning that comes after its end would stay at the receiver.
     """
     with sql.writing(engine) as conn:
         query = (
@@ -155,12 +156,17 @@ def take(
 
 
 def _first_due(rows: Sequence[Row[Any]], now_ms: int) -> Row[Any] | None:
+    passed: set[int] = set()  # alerts of deliveries that let later ones pass
     for row in rows:
+        told = row.notice["alerts"]
+        ends = {each["id"] for each in told if each["state"] == AlertState.RESOLVED}
+        is_early = not passed.isdisjoint(ends)
         is_free = row.lease_until_ms <= now_ms
-        if is_free and row.due_ms <= now_ms:
+        if is_free and row.due_ms <= now_ms and not is_early:
             return row
-        if row.attempts < PATIENT_ATTEMPTS:
+        if row.attempts < PATIENT_ATTEMPTS and not is_early:
             return None
+        passed.update(each["id"] for each in told)
     return None
 
 

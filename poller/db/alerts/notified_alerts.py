@@ -15,7 +15,7 @@ from poller.db.in_list import in_list
 from poller.db.tables import devices, sites, targets
 from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.telling import delivery
-from poller.domain.alerts.telling.told import Telling, TellingKind
+from poller.domain.alerts.telling.told import FIRST_ROUNDS, Telling, TellingKind
 
 #: Ended alerts of one reading; the next reading has the others.
 _MOST_ENDED = 5_000
@@ -103,12 +103,28 @@ def told_firing(
 
 
 def tellings(conn: Connection, alert_ids: Collection[int]) -> list[Telling]:
-    """All that was told of these alerts."""
+    """What was told of these alerts: the first rounds and the newest one of each kind. An alert
+    that fires for a year was told some thousand times.
+    """
     told = alert_tellings
+    of_alerts = in_list(told.c.alert_id, alert_ids)
+    kind = (told.c.alert_id, told.c.route, told.c.kind)
+    newest = (
+        sa.select(*kind, sa.func.max(told.c.round).label("round"))
+        .where(of_alerts)
+        .group_by(*kind)
+        .subquery()
+    )
+    is_of_kind = sa.and_(
+        newest.c.alert_id == told.c.alert_id,
+        newest.c.route == told.c.route,
+        newest.c.kind == told.c.kind,
+    )
     query = (
         sa.select(told, deliveries.c.key)
+        .join(newest, is_of_kind)
         .outerjoin(deliveries, told.c.delivery_id == deliveries.c.id)
-        .where(in_list(told.c.alert_id, alert_ids))
+        .where(sa.or_(told.c.round < FIRST_ROUNDS, told.c.round == newest.c.round))
     )
     return [_telling(row) for row in conn.execute(query)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.filter_match import FilterMatch, TargetFacts
@@ -98,27 +99,32 @@ class Maintenance:
         return facts is not None and _match(self.filter).accepts(facts)
 
 
+class Covered(NamedTuple):
+    """An alert as a maintenance looks at it; see `Maintenance.covers`."""
+
+    identity: str
+    rule: str
+    facts: TargetFacts | None
+
+
 def active(
-    maintenances: Iterable[Maintenance],
-    facts: TargetFacts | None,
-    rule: str,
-    identity: str,
-    now_ms: int,
-) -> Maintenance | None:
-    """Return the maintenance that suppresses an alert now, the one that ends last; None for none.
+    maintenances: Iterable[Maintenance], alerts: Sequence[Covered], now_ms: int
+) -> dict[str, Maintenance]:
+    """Return the maintenance that suppresses each alert now, the one that ends last, by identity.
 
     `maintenances` are those of `maintenance_rows.current`. The answer does not depend on their
     order, so the reason of a suppressed alert does not change from one look to the next.
     """
-    found: Maintenance | None = None
-    found_rank = (0, 0)
+    holding = []
     for each in maintenances:
         window = each.window(now_ms)
-        if window is None:
-            continue
-        rank = (window.until_ms, each.id)
-        if rank > found_rank and each.covers(facts, rule, identity):
-            found, found_rank = each, rank
+        if window is not None:
+            holding.append((window.until_ms, each.id, each))
+    found: dict[str, Maintenance] = {}
+    for _, _, each in sorted(holding, key=lambda held: held[:2]):  # the last one stays
+        for alert in alerts:
+            if each.covers(alert.facts, alert.rule, alert.identity):
+                found[alert.identity] = each
     return found
 
 

@@ -33,6 +33,15 @@ class Mark:
         return self.rule_id, self.series
 
 
+def plain(text: str) -> str:
+    """Return what a device says, with blanks for control characters: PostgreSQL stores no NUL, and
+    one refused alert would hold back all others.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
 def pack(marks: Sequence[Mark]) -> str:
     """Return the stored text of a target's marks; "" for none."""
     if not marks:

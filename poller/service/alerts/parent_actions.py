@@ -69,7 +69,7 @@ class Suggestions:
 class _Found:
     suggestions: Sequence[Suggestion]
     names: Mapping[int, str]
-    stored: Mapping[int, int]
+    stored: Mapping[int, StoredParent]  # also parents that are of another site
     devices_read: int
     unknown: int
 
@@ -148,13 +148,13 @@ def _find(services: Services, actor: Actor, cores: Collection[str]) -> _Found:
             site_limit.visible_device(services, actor, core)
             raise errors.NotFound(f'no device named "{core}"', hint="poller device list")
     links = neighbour_links.link_map(linked)
-    stored = {each.device_id: each.parent_id for each in listing(services, actor)}
-    inside = {device: parent for device, parent in stored.items() if parent in names}
+    stored = {each.device_id: each for each in listing(services, actor)}
+    inside = {key: each.parent_id for key, each in stored.items() if each.parent_id in names}
     chosen = [ids[core] for core in cores]
     return _Found(
         parent_suggestion.suggest(links, names, inside, chosen),
         names,
-        inside,
+        stored,
         sum(bool(each.sightings) for each in linked),
         links.unknown,
     )
@@ -191,15 +191,15 @@ def _shown(found: _Found, of: Suggestion) -> ShownSuggestion:
         device=names[of.device],
         parent=names[of.parent],
         state=_state(of, stored),
-        stored=names[stored] if stored is not None else "",
+        stored=stored.parent if stored is not None else "",
         link=f"{ports} of {names[of.parent]}",
         reason=_reason(names, of),
         others=[names[other] for other in of.others],
     )
 
 
-def _state(of: Suggestion, stored: int | None) -> SuggestionState:
-    if stored == of.parent:
+def _state(of: Suggestion, stored: StoredParent | None) -> SuggestionState:
+    if stored is not None and stored.parent_id == of.parent:
         return SuggestionState.SAME
     if not of.is_clear:
         return SuggestionState.UNCLEAR

@@ -81,11 +81,23 @@ def with_causes(scene: Scene, alerts: Alerts, rules: Mapping[str, Rule], past: P
         key = _cause_key(alert, rule.condition)
         if key and alert.gone_ms:
             back[key] = max(back.get(key, 0), alert.gone_ms)
-        elif key and (key not in causes or alert.id < causes[key].id):
+        elif key and not _is_paused(scene, alert) and _is_older(alert, causes.get(key)):
             causes[key] = alert
         if covering.names_failure(rule.condition) and alert.subject.target_id and not alert.gone_ms:
             failing[alert.subject.target_id] = alert
     return replace(scene, causes=causes, back=back, failing=failing)
+
+
+def _is_paused(scene: Scene, alert: Alert) -> bool:
+    """Whether the device of an alert is not polled any more: no poll shows whether it is back, so
+    that it would explain others for ever.
+    """
+    device = scene.devices.get(alert.subject.device_id or 0)
+    return device is not None and not device.polled_ids
+
+
+def _is_older(alert: Alert, other: Alert | None) -> bool:
+    return other is None or alert.id < other.id
 
 
 def to_know(alerts: Alerts, rules: Mapping[str, Rule], scene: Scene, now_ms: int) -> set[int]:

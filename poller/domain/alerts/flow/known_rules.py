@@ -52,6 +52,10 @@ class KnownRules:
             if isinstance(each.rule.condition, kind):
                 yield each, each.rule.condition
 
+    def tell_of_site(self, site: str) -> bool:
+        """Whether a rule tells that this site is dark."""
+        return any(selected.accepts_site(site) for selected, _ in self.of_kind(SiteDark))
+
     def applies(self, name: str, device: KnownDevice | None, target_id: int | None) -> bool:
         """Whether a rule is still for a device or its target; for a device that is removed it is
         for nothing.

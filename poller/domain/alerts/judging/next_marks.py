@@ -11,7 +11,7 @@ from poller.domain.alerts.judging.rule_set import Look, MetricRule
 from poller.domain.alerts.judging.seen_poll import PollToJudge, SeenPoll
 from poller.domain.alerts.judging.series_names import names_of
 from poller.domain.alerts.judging.watch_plan import Plan
-from poller.domain.alerts.mark import MOST_MARKS, Mark
+from poller.domain.alerts.mark import MOST_MARKS, Mark, plain
 
 #: The instant and the value of a mark that goes on are brought up to date this often.
 REFRESH_MS = 60_000
@@ -88,5 +88,7 @@ class NextMarks:
                     continue
                 found = self._check.check(rule, column, None)
                 if found.holds:
-                    labels = dict(self._names.series[column].labels)
+                    labels = {
+                        plain(name): plain(said) for name, said in self._names.series[column].labels
+                    }
                     yield Mark(rule.id, text, at_ms, at_ms, found.value, labels)

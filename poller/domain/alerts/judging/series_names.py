@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from poller.domain.alerts import mark
 from poller.domain.metrics import series_identity
 from poller.domain.metrics.counter_evidence import EvidenceFinder
 from poller.domain.metrics.reading import Labels, Series, SeriesSet
@@ -37,4 +38,4 @@ def names_of(shape: SeriesSet, by: Identity) -> SeriesNames:
 
 def _text(labels: Labels) -> str:
     """The labels that identify a series; "" for the only one of its name."""
-    return ",".join(f"{label}={text}" for label, text in labels)
+    return mark.plain(",".join(f"{label}={text}" for label, text in labels))

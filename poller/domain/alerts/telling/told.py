@@ -6,6 +6,9 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+#: Rounds of one kind that are read with their keys; of the later ones only the newest.
+FIRST_ROUNDS = 20
+
 
 class TellingKind(enum.StrEnum):
     """What was told of an alert."""
@@ -55,12 +58,12 @@ def summed(tellings: Iterable[Telling]) -> Mapping[int, dict[str, Told]]:
 
 def _told(tellings: list[Telling]) -> Told:
     ordered = sorted(tellings, key=lambda telling: telling.told_ms)
-    firings = [each.told_ms for each in ordered if each.kind is TellingKind.FIRING]
+    firings = [each for each in ordered if each.kind is TellingKind.FIRING]
     kinds = {each.kind for each in ordered}
     return Told(
-        firings=len(firings),
-        first_ms=min(firings, default=0),
-        last_ms=max(firings, default=0),
+        firings=1 + max((each.round for each in firings), default=-1),
+        first_ms=firings[0].told_ms if firings else 0,
+        last_ms=firings[-1].told_ms if firings else 0,
         is_escalated=TellingKind.ESCALATION in kinds,
         is_resolved=TellingKind.RESOLVED in kinds,
         keys=tuple(dict.fromkeys(each.key for each in ordered if each.key)),

@@ -49,6 +49,17 @@ def states(*operating: float, admin: float = 1.0) -> dict[str, list[float]]:
 # Values.
 
 
+def test_what_a_device_says_cannot_hold_back_the_alerts() -> None:
+    """PostgreSQL stores no NUL: in a name or label it would stop every alert."""
+    said = {"sensor": "psu\x001\n"}
+    series = "sensor=psu 1 "
+    watcher = Watcher(HOT)
+    assert watcher.poll(ReadingSet.of([Reading("temperature", 70.0, said)])) == {series: 70}
+    assert watcher.marks[0].labels == {"sensor": "psu 1 "}
+    assert watcher.poll(ReadingSet.of([Reading("temperature", 55.0, said)])) == {series: 55}
+    assert watcher.poll(ReadingSet.of([Reading("temperature", 40.0, said)])) == {}
+
+
 def test_a_value_above_its_threshold_makes_a_mark() -> None:
     watcher = Watcher(HOT)
     assert watcher.poll({"temperature": 60.0}) == {}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from poller import errors
 from poller.domain.alerts import maintenance, maintenance_check
-from poller.domain.alerts.maintenance import Maintenance, Window
+from poller.domain.alerts.maintenance import Covered, Maintenance, Window
+from poller.domain.inventory import target_filter
 from poller.domain.inventory.filter_match import DeviceFacts
 
 HOUR = 3_600_000
@@ -94,11 +96,24 @@ def test_a_maintenance_is_about_what_fits_all_that_it_names(
 def test_the_one_that_ends_last_is_named() -> None:
     """The reason of a suppressed alert does not depend on the order of the rows."""
     longer = replace(ONCE, id=7, ends_ms=NOON + 3 * HOUR)
+    alert = Covered("x", "any", SWITCH)
     for rows in ([ONCE, longer], [longer, ONCE]):
-        found = maintenance.active(rows, SWITCH, "any", "x", NOON)
-        assert found is longer
-        assert found.name == "maintenance:7"
-    assert maintenance.active([ONCE], SWITCH, "any", "x", NOON - 1) is None
+        found = maintenance.active(rows, [alert], NOON)
+        assert found == {"x": longer}
+        assert found["x"].name == "maintenance:7"
+    assert maintenance.active([ONCE], [alert], NOON - 1) == {}
+
+
+def test_the_filters_of_many_maintenances_are_read_once_a_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not once for each alert, however many filters there are."""
+    parse = Mock(wraps=target_filter.parse)
+    monkeypatch.setattr(target_filter, "parse", parse)
+    rows = [replace(ONCE, id=number, filter=f"name:many{number}-*") for number in range(1, 401)]
+    alerts = [Covered(f"a{number}", "any", SWITCH) for number in range(10)]
+    assert maintenance.active(rows, alerts, NOON) == {}
+    assert parse.call_count == len(rows)
 
 
 def test_the_next_change_is_the_first_begin_or_end() -> None:

@@ -312,6 +312,19 @@ def test_a_paused_device_is_said_as_such_until_it_was_seen() -> None:
     assert world.alert(of_device(1)).suppressed_by == ""
 
 
+def test_a_paused_parent_covers_nothing(behind_a_switch: World) -> None:
+    """Nobody knows whether it is still down: its children would be silent for ever."""
+    world = behind_a_switch
+    goes_down(world, SWITCH, *CHILDREN)
+    world.pass_time(30)
+    assert world.told == [of_device(SWITCH)]
+    world.devices[SWITCH] = replace(world.devices[SWITCH], enabled=False)
+    del world.down[SWITCH]
+    world.look()
+    assert world.alert(of_device(SWITCH)).suppressed_by == "paused"
+    assert set(world.told) == {of_device(SWITCH), *map(of_device, CHILDREN)}
+
+
 def test_maintenance_covers_and_its_end_uncovers() -> None:
     """What lasts longer than its maintenance is told at its end; what ended meanwhile is over."""
     world = World({1: device(1), 2: device(2, site="ber")})
