@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import test_device
 from playwright.sync_api import Page, expect
 
+from tests.browser import test_device
 from tests.integration import test_alert_page as world
 
 services = test_device.services
@@ -43,7 +43,7 @@ def test_an_alert_is_acknowledged_by_keys_and_silenced_for_a_maintenance(
     page.keyboard.press("g")
     page.keyboard.press("m")
     expect(page.get_by_role("heading", name="Maintenance")).to_be_visible()
-    page.get_by_label("Devices").fill("site:west")
+    page.get_by_role("textbox", name="Devices").fill("site:west")
     page.get_by_label("Reason").fill("rack")
     page.get_by_label("Ends").fill("2h")
     page.get_by_role("button", name="Add").click()
