@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from poller import errors
+from poller import errors, event_publisher
 from poller.db.inventory.devices import Device
 from poller.db.inventory.targets import Target
 from poller.db.record import runs_by_slot
@@ -20,6 +20,8 @@ from poller.domain.why.explanation import Explanation
 from poller.presentation import device_state
 from poller.presentation.device_state import DeviceState
 from poller.service import target_explanation
+from poller.service.alerts import alert_actions, shown_alerts
+from poller.service.alerts.shown_alerts import ShownAlert
 from poller.service.inventory import device_actions
 from poller.service.record import event_listing, run_listing
 from poller.service.record.event_listing import EventQuery
@@ -32,6 +34,8 @@ ATTEMPTS = 20
 #: Attempts of one selected slot: half an hour of a poll every 20 seconds and more.
 ATTEMPTS_OF_SLOT = 100
 EVENTS = 8
+#: Alerts of one device that are shown; a link leads to all.
+ALERTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class DeviceReport:
     slots_of: Mapping[int, Sequence[StripSlot]]  # by target id
     attempts: Sequence[NamedRun]
     events: Sequence[RecordedEvent]
+    alerts: Sequence[ShownAlert]  # those that are open, the oldest first
 
 
 def read(
@@ -69,7 +74,15 @@ def read(
         slots_of={key: slot_strip.strip(found, now_ms) for key, found in counts.items()},
         attempts=_attempts(services, actor, name, slot_ms) if targets else [],
         events=newest_events(services, actor, name, EVENTS),
+        alerts=open_alerts(services, actor, name),
     )
+
+
+def open_alerts(services: Services, actor: Actor, name: str) -> Sequence[ShownAlert]:
+    """Return the open alerts of a device and its targets, the oldest first."""
+    now_ms = event_publisher.now_ms()
+    found = alert_actions.of_device(services, actor, name)
+    return [shown_alerts.alert(each, now_ms) for each in found[:ALERTS]]
 
 
 def newest_events(

@@ -26,6 +26,7 @@ BUNDLES: Mapping[str, Sequence[str]] = {
         "style/tables.css",
         "style/device.css",
         "style/devices.css",
+        "style/alerts.css",
         "style/wall.css",
         "style/work.css",
         "style/screens.css",

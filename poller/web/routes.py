@@ -41,6 +41,7 @@ from poller.web.backend_queries import BackendQueries
 from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
 from poller.web.page_routes import (
+    alert_routes,
     bulk_routes,
     collectors_routes,
     device_forms,
@@ -49,6 +50,7 @@ from poller.web.page_routes import (
     device_tabs,
     devices_routes,
     job_routes,
+    maintenance_routes,
     overview_routes,
     sites_routes,
 )
@@ -187,6 +189,8 @@ def create_app(
         device_plots.add(app, page)
         device_forms.add(app, page)
         bulk_routes.add(app, page)
+        alert_routes.add(app, page)
+        maintenance_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
         exporter = Exporter(services, finder)
@@ -213,7 +217,7 @@ def _add_probes(app: FastAPI, snapshots: Snapshots) -> None:
     async def readyz(request: Request) -> JSONResponse:
         """Readiness: 200 when all stores can be used, else 503.
 
-        The reasons are for those who may read: they name servers.
+        The reasons are for those who may read all sites: they name servers.
         """
         snapshot = await snapshots.get()
         verdict = snapshot.health
@@ -221,7 +225,8 @@ def _add_probes(app: FastAPI, snapshots: Snapshots) -> None:
         status_code = 200 if verdict.is_ready else 503
         word = "ready" if verdict.is_ready else "not ready"
         actor: Actor | None = request.state.actor
-        if actor is None or not actor.may(access_scopes.Scope.READ):
+        sees_every_site = actor is not None and actor.site is None
+        if actor is None or not sees_every_site or not actor.may(access_scopes.Scope.READ):
             return JSONResponse({"status": word}, status_code)
         body = {
             "status": word,

@@ -102,6 +102,7 @@ class Storm:
         self._simulator.darken(FAR, BEHIND, STUCK)
         self._until(lambda: len(self.loud()) >= 1, "a first alert")
         self.strike()
+        self._until(lambda: self.told.mood.bodies, "a notice that the receiver refuses")
         self.told.mood.status = 200
         self._until(lambda: self.loud() == self.expected, f"the alerts {sorted(self.expected)}")
         self._until(lambda: set(self.told.alerts("firing")) >= self.expected, "their notices")

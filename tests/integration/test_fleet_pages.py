@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import re
+import shlex
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from poller.bootstrap import Services
 from poller.db.inventory import devices, imports
 from poller.db.record import run_ledger
 from poller.domain.access.scopes import Role
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.service.fleet import fleet_picture
 from tests.integration import test_target_pages as inventory
 from tests.integration.access_sites import BROWSER, Site, form_token, log_in
@@ -73,6 +75,24 @@ def test_a_row_says_what_is_wrong(browser: Any) -> None:
     assert rows(page)
     assert "unreachable: a &#34;b&#34;, c" in page
     assert "■" in page
+
+
+def test_a_name_in_a_command_is_one_word_of_it(browser: Any, site: Site) -> None:
+    """A command is copied into a shell, and a name may have any character but blanks."""
+    engine = site.services.engine
+    target = TargetDraft(name="snmp", collector="snmp")
+    devices.add(engine, DeviceDraft("a;reboot", "192.0.2.1", site="b'$(halt)"), [target])
+    pages = ["/devices?where=name:a;reboot", "/sites", "/devices/a;reboot"]
+    pages += [f"/devices/a;reboot/{tab}" for tab in ("interfaces", "gauges", "metrics")]
+    pages += [f"/devices/a;reboot/{tab}" for tab in ("events", "config", "targets/snmp")]
+    for address in pages:
+        page = browser.get(address)
+        assert page.status_code == 200, address
+        found = re.findall(r'data-command="([^"]*)"|<code>(poller [^<]*)</code>', page.text)
+        assert found, address
+        for command in (html.unescape("".join(each)) for each in found):
+            words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+            assert not {";", "(", ")"} & set(words), command
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,23 @@ def test_a_token_has_its_scopes_and_its_site(site: Site) -> None:
         assert client.get(path, headers=of_site).status_code == 403
 
 
+def test_a_token_of_one_site_reads_nothing_about_the_others(site: Site) -> None:
+    """The sentence counts all sites, and links lead to what it may open."""
+    devices.add(site.services.engine, DeviceDraft("sw1", address="192.0.2.1", site="ams"))
+    client = site.client()
+    of_site = site.token(Scope.READ, name="portal", site="ams")
+    page = client.get("/devices/sw1", headers={**of_site, **BROWSER})
+    assert page.status_code == 200
+    assert 'class="health"' not in page.text
+    rooms = re.search(r'<nav class="rooms".*?</nav>', page.text, re.DOTALL)
+    assert rooms
+    for path in re.findall(r'href="([^"]*)"', rooms[0]):
+        found = client.get(f"/{path.removeprefix('../')}", headers={**of_site, **BROWSER})
+        assert found.status_code == 200, path
+    assert 'role="search"' not in page.text
+    assert client.get("/readyz", headers=of_site).json().keys() == {"status"}
+
+
 @pytest.mark.parametrize(
     "header",
     ["Bearer", "Bearer ", "Bearer poller_" + "x" * 43, "Bearer x", "bearer poller_\u00e9"],

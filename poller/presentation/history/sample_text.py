@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from poller.presentation.history.series_csv import labels_text
 from poller.presentation.history.series_json import instant
+from poller.presentation.history.spreadsheet_cells import written
 
 if TYPE_CHECKING:
     from poller.domain.series.exported_polls import ExportedPolls
@@ -25,12 +26,14 @@ def csv_lines(found: Iterable[ExportedPolls]) -> Iterator[str]:
         text = io.StringIO()
         writer = csv.writer(text)
         names = [
-            (each.name, labels_text(dict(each.labels)), each.kind.value) for each in polls.series
+            (written(each.name), labels_text(dict(each.labels)), each.kind.value)
+            for each in polls.series
         ]
+        device, target = written(polls.device), written(polls.target)
         for at_ms, values in zip(polls.at_ms, polls.values, strict=True):
             at = instant(at_ms)
             for (metric, labels, kind), value in zip(names, values, strict=True):
-                writer.writerow((at, polls.device, polls.target, metric, labels, value, kind))
+                writer.writerow((at, device, target, metric, labels, value, kind))
         yield text.getvalue()
 
 

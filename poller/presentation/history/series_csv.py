@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
+from poller.presentation.history import spreadsheet_cells
 from poller.presentation.history.series_json import SeriesItem
 
 COLUMNS = (
@@ -34,12 +35,13 @@ def _text(item: SeriesItem) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     points = item.points
+    names = [spreadsheet_cells.written(name) for name in (item.device, item.target, item.metric)]
     labels = labels_text(item.labels)
     rows = zip(
         points.at, points.value, points.min, points.max, points.known, points.verdict, strict=True
     )
     for at, *numbers in rows:
-        writer.writerow([at, item.device, item.target, item.metric, labels, *numbers])
+        writer.writerow([at, *names, labels, *numbers])
     return text.getvalue()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
+from poller.presentation.history import spreadsheet_cells
 from poller.presentation.history.series_csv import labels_text
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class TrafficItem(BaseModel):
 
 
 COLUMNS = tuple(TrafficItem.model_fields)
+#: Texts of people and devices, which must be no formula of a spreadsheet.
+_NAMES = ("device", "target", "interface")
 
 
 def items(
@@ -78,6 +81,8 @@ def csv_lines(rows: Iterable[TrafficItem]) -> Iterator[str]:
     yield ",".join(COLUMNS) + "\r\n"
     for row in rows:
         fields = row.model_dump()
+        for name in _NAMES:
+            fields[name] = spreadsheet_cells.written(fields[name])
         fields["labels"] = labels_text(row.labels)
         text = io.StringIO()
         csv.writer(text).writerow(fields.values())

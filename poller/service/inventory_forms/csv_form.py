@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from poller import errors
-from poller.service.inventory_forms import inventory_rows, spreadsheet_cells, value_limits
+from poller.presentation.history import spreadsheet_cells
+from poller.service.inventory_forms import inventory_rows, value_limits
 from poller.service.inventory_forms.inventory_rows import (
     DEVICE_FIELDS,
     TARGET_FIELDS,

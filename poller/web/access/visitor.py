@@ -19,9 +19,11 @@ class Visitor:
     form_token: str = ""
     has_session: bool = False  # there is a session to end
     scopes: frozenset[Scope] = frozenset()
+    sees_every_site: bool = True
 
-    def may(self, scope: Scope) -> bool:
-        return scope in self.scopes
+    def may(self, scope: Scope, every_site: bool = False) -> bool:
+        """Whether the visitor has a right, or has it for all sites together."""
+        return scope in self.scopes and (self.sees_every_site or not every_site)
 
 
 _visitor: ContextVar[Visitor | None] = ContextVar("visitor", default=None)
@@ -34,7 +36,9 @@ def welcome(actor: Actor | None, form_value: str, has_session: bool = False) -> 
         return
     token = token_values.form_token(form_value) if form_value else ""
     is_local = actor.kind is ActorKind.LOCAL
-    _visitor.set(Visitor(actor.name, is_local, token, has_session, actor.scopes))
+    _visitor.set(
+        Visitor(actor.name, is_local, token, has_session, actor.scopes, actor.site is None)
+    )
 
 
 def current() -> Visitor | None:

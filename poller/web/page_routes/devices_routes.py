@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 
 from poller import errors
 from poller.domain.inventory.target_filter import TargetFilter
+from poller.presentation.history import spreadsheet_cells
 from poller.service.fleet import device_listing, facets, filter_completion
-from poller.service.inventory_forms import spreadsheet_cells
 from poller.web import error_responses
 from poller.web.api.contract.needs import Call, ReadingAll
 from poller.web.pages.fleet import day_strip, devices_page, facets_view

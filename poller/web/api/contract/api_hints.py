@@ -104,6 +104,7 @@ _CALLS: Sequence[tuple[str, str]] = (
     (rf"alerts show {_NAME}", rf"GET {_V1}/alerts/\g<name>"),
     (rf"alerts ack {_NAME}", rf"POST {_V1}/alerts/\g<name>/acknowledge"),
     ("alerts", f"GET {_V1}/alerts"),
+    ("rules", f"GET {_V1}/rules"),
     ("maintenance list --over", f"GET {_V1}/maintenances?over=true"),
     ("maintenance list", f"GET {_V1}/maintenances"),
     ("status", f"GET {_V1}/overview"),

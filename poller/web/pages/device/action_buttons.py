@@ -106,8 +106,10 @@ def command(act: Act, device: str, target: str, length: str = "") -> str:
         return f"poller breaker open {name} --for {length or PAUSES[0]}"
     if act is Act.RESUME:
         return f"poller breaker reset {name}"
-    if act in (Act.REQUEUE, Act.DROP):
-        return f"poller deadletter {act.value} {name}"
+    if act is Act.REQUEUE:
+        return f"poller deadletter requeue {name}"
+    if act is Act.DROP:
+        return f"poller deadletter drop {name}"
     noun = "target" if target else "device"
     return f"poller {noun} edit {name} --{act.value}"
 

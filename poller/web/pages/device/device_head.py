@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from poller.db.inventory.devices import Device
+from poller.domain.inventory import target_filter
+from poller.domain.inventory.target_filter import TargetFilter
 from poller.presentation import formatting
 
 #: The pages of a device: the last part of the address, and the title.
@@ -44,6 +46,17 @@ class DeviceHead:
     def base(self) -> str:
         """The address of the device below the root of the site."""
         return f"devices/{quote(self.name, safe='')}"
+
+    @property
+    def alerts(self) -> str:
+        """The list of all alerts of the device, also those that are over."""
+        return f"alerts?{urlencode({'state': 'all', 'device': self.name, 'covered': 'yes'})}"
+
+    @property
+    def maintenance(self) -> str:
+        """The form of a maintenance of the device."""
+        where = target_filter.text(TargetFilter(names=(self.name,)))
+        return f"maintenance?{urlencode({'where': where})}#add"
 
     @property
     def tabs(self) -> Sequence[Tab]:

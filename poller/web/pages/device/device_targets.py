@@ -5,6 +5,7 @@ next poll, and why it is not well.
 from __future__ import annotations
 
 import enum
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -265,6 +266,7 @@ def _note(
 
 def _commands(device: str, states: Set[TargetState], is_enabled: bool) -> Iterator[str]:
     """The commands that explain the states of the targets, or change them."""
+    device = shlex.quote(device)
     if not is_enabled:
         yield f"poller device edit {device} --enable"
     if states & {TargetState.PARKED, TargetState.FAILING, TargetState.DEGRADED}:

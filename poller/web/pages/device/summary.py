@@ -17,6 +17,8 @@ from poller.presentation.health import GLYPHS, Tone
 from poller.presentation.targets import why_json
 from poller.presentation.targets.why_types import WhyItem
 from poller.service.device_report import DeviceReport
+from poller.web.pages.alerts import alert_lines
+from poller.web.pages.alerts.alert_lines import AlertLine
 from poller.web.pages.device import action_buttons, device_targets, slot_links
 from poller.web.pages.device.action_buttons import ActionButton
 from poller.web.pages.device.device_targets import TargetRow, TargetsView
@@ -94,6 +96,7 @@ class SummaryView:
     slot: str  # the selected slot as text, or ""
     attempts: Sequence[Attempt]
     events: Sequence[EventLine]
+    alerts: Sequence[AlertLine]
     actions: Sequence[ActionButton]
 
 
@@ -113,6 +116,7 @@ def build_view(
         slot=chosen,
         attempts=[attempt(each) for each in found.attempts],
         events=[event_line(each) for each in found.events],
+        alerts=alert_lines.lines(found.alerts),
         actions=action_buttons.of_device(name, found.state, found.targets, actor),
     )
 

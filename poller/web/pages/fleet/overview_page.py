@@ -12,6 +12,7 @@ from poller.domain.record.overview import LATENESS_EDGES_MS, Overview, State
 from poller.presentation import formatting, health
 from poller.presentation.health import Health, Stores, Tone
 from poller.service.fleet.fleet_picture import FleetPicture
+from poller.web.pages.alerts import alert_tile
 from poller.web.pages.fleet import charts, overview_tables
 from poller.web.pages.fleet.overview_tables import Shown, Table
 
@@ -48,12 +49,12 @@ def build_view(
         return _view_without_numbers("unreadable", health.judge(None, stores))
     if stores.redis_error:
         last_read = formatting.instant(overview.as_of_ms)[11:19]
-        return _view_with_numbers(overview, fleet, health.judge(None, stores, last_read))
+        return _view_with_numbers(overview, fleet, health.judge(None, stores, last_read), stores)
 
     verdict = health.judge(overview, stores)
     if health.is_first_run(overview, stores):
         return _view_without_numbers("first-run", verdict, overview)
-    return _view_with_numbers(overview, fleet, verdict)
+    return _view_with_numbers(overview, fleet, verdict, stores)
 
 
 def _view_without_numbers(
@@ -65,17 +66,20 @@ def _view_without_numbers(
     return OverviewView(layout, verdict, texts, _verdict_tones(verdict))
 
 
-def _view_with_numbers(overview: Overview, fleet: FleetPicture, verdict: Health) -> OverviewView:
+def _view_with_numbers(
+    overview: Overview, fleet: FleetPicture, verdict: Health, stores: Stores
+) -> OverviewView:
     texts = {
         **_verdict_texts(verdict),
         **_number_texts(overview),
+        **alert_tile.texts(stores.alerts),
         **_board_texts(overview),
         **_leader_texts(overview),
         **_band_texts(overview),
         **_fleet_texts(overview, fleet),
         "causes": _error_causes(overview),
     }
-    tones = _verdict_tones(verdict) | _number_tones(overview)
+    tones = _verdict_tones(verdict) | _number_tones(overview) | alert_tile.tones(stores.alerts)
 
     plots = {}
     for chart in charts.draw(overview):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,7 @@ class PageRenderer:
             auto_reload=False,
         )
         self._environment.filters["capitalize_first"] = _capitalized
+        self._environment.filters["word"] = shlex.quote  # a name in a command that is copied
         self._environment.globals.update(
             assets=assets,
             links=_web_links(links),
@@ -89,10 +91,10 @@ class PageRenderer:
         return response
 
 
-def _may(scope: str) -> bool:
+def _may(scope: str, every_site: bool = False) -> bool:
     """Whether the visitor has a right: what one may not do is not shown."""
     who = visitor.current()
-    return who is not None and who.may(Scope(scope))
+    return who is not None and who.may(Scope(scope), every_site)
 
 
 def _capitalized(text: str) -> str:

@@ -16,6 +16,7 @@ class Entry:
     path: str  # below the root; "" is the overview
     key: str = ""
     needs: Scope = Scope.READ
+    every_site: bool = True  # nothing for a token of one site
 
     def holds(self, path: str) -> bool:
         """Whether a page is this one, or one below it."""
@@ -25,9 +26,11 @@ class Entry:
 #: The pages in the order of the navigation.
 ENTRIES: Sequence[Entry] = (
     Entry("Overview", "", "o"),
+    Entry("Alerts", "alerts", "a", every_site=False),
     Entry("Devices", "devices", "d"),
     Entry("Sites", "sites", "s"),
     Entry("Jobs", "jobs", "j"),
     Entry("Collectors", "collectors", "c"),
+    Entry("Maintenance", "maintenance", "m", every_site=False),
     Entry("Wall", "wall", "w"),
 )

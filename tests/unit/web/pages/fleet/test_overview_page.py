@@ -6,6 +6,7 @@ import dataclasses
 
 import web_overviews as fleet
 
+from poller.domain.alerts.alert_numbers import AlertNumbers
 from poller.domain.record.overview import Point
 from poller.presentation.health import Stores
 from poller.web.pages.fleet import overview_page, overview_tables
@@ -27,6 +28,19 @@ def test_bad_numbers_are_coloured() -> None:
     assert view.tones["workers/celery@poll-1/seen"] == "failing"
     assert view.texts["workers/celery@poll-1/seen"] == "■ 1 m 1 s"
     assert "workers/celery@poll-2/seen" not in view.tones
+
+
+def test_the_number_of_firing_alerts_has_the_tone_of_the_worst() -> None:
+    """What something covers is named apart; without SQL the number is not known."""
+    unknown = overview_page.build_view(fleet.HEALTHY)
+    assert unknown.texts["alerts"] == "–"
+    severities = {"critical": 1, "warning": 2}
+    numbers = AlertNumbers(firing=3, suppressed=1_998, by_severity=severities)
+    view = overview_page.build_view(fleet.HEALTHY, Stores(alerts=numbers))
+    assert (view.texts["alerts"], view.tones["alerts"]) == ("3", "failing")
+    assert view.texts["alerts-others"] == "1 critical, 1,998 covered"
+    quiet = AlertNumbers(firing=1, by_severity={"info": 1})
+    assert "alerts" not in overview_page.build_view(fleet.HEALTHY, Stores(alerts=quiet)).tones
 
 
 def test_a_long_table_counts_the_rows_that_are_not_shown() -> None:
