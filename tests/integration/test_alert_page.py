@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import html
 import re
 import time
@@ -125,6 +126,19 @@ def test_pages_go_through_all_states(
             break
         address = "/" + html.unescape(following[1])
     assert seen == [[ids[3], ids[1]], [ids[0], ids[2]], [ids[4]]]
+
+
+def test_a_full_page_is_within_its_budget(services: Services) -> None:
+    """Fifty alerts of an outage with forms: bytes as they are sent, and elements of a row."""
+    subjects = [Subject(n, None, f"access-switch-{n:03}", "", "frankfurt") for n in range(60)]
+    cover = "maintenance:12"
+    store(services, *(replace(ALERT, subject=each, suppressed_by=cover) for each in subjects))
+    page = browser_of(services, Role.OPERATOR).get("/alerts?covered=yes").text
+    assert len(listed(page)) == 50
+    assert len(gzip.compress(page.encode(), 4)) <= 20_000
+    rows = re.findall(r'<tr data-key="\d+".*?</tr>', page, re.DOTALL)
+    assert max(len(re.findall(r"<[a-z]", row)) for row in rows) <= 30
+    assert len(re.findall(r"<[a-z]", page)) <= 1_500
 
 
 def test_marked_alerts_are_acknowledged_together(services: Services, ids: list[int]) -> None:

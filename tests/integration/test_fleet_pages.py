@@ -77,6 +77,14 @@ def test_a_row_says_what_is_wrong(browser: Any) -> None:
     assert "■" in page
 
 
+@pytest.mark.parametrize("where", ["state:nonsense", "site:nowhere"])
+def test_a_file_of_a_wrong_filter_is_an_error(browser: Any, where: str) -> None:
+    """Not a file that ends after its heading."""
+    refused = browser.get("/devices/-/devices.csv", params={"where": where})
+    assert refused.status_code == 422
+    assert where.partition(":")[2] in refused.text
+
+
 def test_a_name_in_a_command_is_one_word_of_it(browser: Any, site: Site) -> None:
     """A command is copied into a shell, and a name may have any character but blanks."""
     engine = site.services.engine

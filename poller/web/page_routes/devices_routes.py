@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
@@ -15,10 +16,11 @@ from poller import errors
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.presentation.history import spreadsheet_cells
 from poller.service.fleet import device_listing, facets, filter_completion
+from poller.service.fleet.device_listing import DeviceList
 from poller.web import error_responses
-from poller.web.api.contract.needs import Call, ReadingAll
+from poller.web.api.contract.needs import ReadingAll
 from poller.web.pages.fleet import day_strip, devices_page, facets_view
-from poller.web.pages.fleet.devices_query import DevicesQuery, RequestedDevices
+from poller.web.pages.fleet.devices_query import RequestedDevices
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.pages.frame.page_frame import RequestedFrame
 
@@ -79,13 +81,15 @@ def add(app: FastAPI, page: PageRenderer) -> None:
     def export(call: ReadingAll, query: RequestedDevices) -> StreamingResponse:
         """All rows that match, as a file that is streamed."""
         headers = {"Content-Disposition": 'attachment; filename="devices.csv"'}
-        lines = _lines(call, query)
+        parts = device_listing.every(call.services, call.actor, query.wanted)
+        # The first part is read at once: a wrong filter is an error, not a file that ends early.
+        lines = _lines(chain([next(parts)], parts))
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _lines(call: Call, query: DevicesQuery) -> Iterator[str]:
+def _lines(parts: Iterable[DeviceList]) -> Iterator[str]:
     yield _line([*_CSV_COLUMNS, "error"])
-    for part in device_listing.every(call.services, call.actor, query.wanted):
+    for part in parts:
         rows = [devices_page.row(each, part.now_ms) for each in part.devices]
         texts = [[getattr(row, name) for name in (*_CSV_COLUMNS, "error")] for row in rows]
         yield "".join(map(_line, texts))
