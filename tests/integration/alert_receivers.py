@@ -62,6 +62,7 @@ class Mood:
 
     status: int = 200
     hangs: bool = False
+    answer: str = "noted"
     bodies: list[dict[str, Any]] = field(default_factory=list)
     heads: list[dict[str, str]] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)
@@ -75,8 +76,9 @@ class Mood:
         self.heads.append(_fields(head))
         self.bodies.append(json.loads(body))
         phrase = "OK" if self.status < 400 else "No"
-        answer = f"HTTP/1.1 {self.status} {phrase}\r\nContent-Length: 5\r\n\r\nnoted"
-        connection.sendall(answer.encode())
+        said = self.answer.encode()
+        answer = f"HTTP/1.1 {self.status} {phrase}\r\nContent-Length: {len(said)}\r\n\r\n"
+        connection.sendall(answer.encode() + said)
 
     @property
     def taken(self) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Engine
 
 from poller import errors
 from poller.beat import reconcile
+from poller.beat.alerts import stale_targets
 from poller.beat.alerts.alert_keeper import AlertKeeper
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
@@ -409,6 +410,22 @@ def test_targets_that_were_never_polled_make_no_alerts(world: World) -> None:
         world.redis.zadd(world.keys.unwell, {str(world.target[name]): 0})
     world.step(3600, full=True)
     assert world.open() == {}
+
+
+def test_new_targets_do_not_hide_those_without_data(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many wait for their first worker, what was well before is looked at."""
+    monkeypatch.setattr(stale_targets, "MOST_STALE", 2)
+    for name in ("switch", "child", "twin"):
+        world.redis.hset(world.keys.status, str(world.target[name]), Status().pack())
+        world.redis.zadd(world.keys.unwell, {str(world.target[name]): 0})
+    world.now += 20 * 60_000
+    ok_ms = world.now - 11 * 60_000
+    world.status("lone", State.FAILING, "host_busy", ok_ms=ok_ms)
+    world.redis.zadd(world.keys.unwell, {str(world.target["lone"]): ok_ms})
+    world.step(1, full=True)
+    assert list(world.open()) == ["no-data lone"]
 
 
 def test_a_disabled_device_covers_its_alert_and_a_removed_one_ends_it(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -101,6 +102,43 @@ def test_a_secret_url_is_never_shown(tmp_path: Path) -> None:
     assert "s3cret" not in f"{error.message} {error.cause} {error.hint}"
     assert 'receiver "' not in error.message
     assert "sink" not in f"{error.message} {error.hint}"
+
+
+def test_an_answer_that_repeats_a_secret_url_is_masked(tmp_path: Path) -> None:
+    """What a receiver answers is shown in the ledger."""
+    with web(Mood(answer="took /hook/s3cret-path")) as (url, _):
+        made = receiver("webhook", url_file=secret_file(tmp_path, f"{url}/s3cret-path"))
+        assert made.receiver.send(firing(), KEY) == "200 took (a URL from a file)"
+
+
+def test_alertmanager_gets_the_same_labels_until_the_end(tmp_path: Path) -> None:
+    """A device that is renamed, or a rule that becomes critical, makes no second alert of it."""
+    with web() as (url, mood):
+        made = receiver("alertmanager", url=url)
+        notice = firing(1)
+        made.receiver.send(notice, KEY)
+        [alert] = notice.alerts
+        renamed = replace(alert, device="sw-one", severity="info")
+        made.receiver.resend([renamed])  # type: ignore[attr-defined]
+        over = replace(renamed, state="resolved", resolved_ms=alert_receivers.NOW)
+        made.receiver.send(replace(notice, alerts=(over,)), KEY)
+    first, again, end = [body[0] for body in mood.bodies]
+    assert first["labels"]["device"] == "sw-1"
+    assert again["labels"] == end["labels"] == first["labels"]
+    assert again["annotations"]["summary"].startswith("sw-one")
+
+
+def test_alertmanager_is_never_told_an_end_to_come() -> None:
+    """The clock of Redis may be ahead: Alertmanager would keep the alert for minutes."""
+    with web() as (url, mood):
+        made = receiver("alertmanager", url=url)
+        ahead = alert_receivers.NOW + 60_000
+        [over] = resolved(1).alerts
+        early = replace(over, since_ms=over.fired_ms - 60_000, fired_ms=over.fired_ms - 60_000)
+        notice = replace(resolved(1), alerts=(replace(early, resolved_ms=ahead),))
+        made.receiver.send(notice, KEY)
+    [[sent]] = mood.bodies
+    assert _instant(sent["startsAt"]) < _instant(sent["endsAt"]) < time.time() - 4
 
 
 def test_alertmanager_shows_what_fires_and_forgets_what_is_over(tmp_path: Path) -> None:

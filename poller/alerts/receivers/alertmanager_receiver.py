@@ -24,6 +24,10 @@ from poller.sinks.http_options import HttpStoreOptions, store_url
 from poller.sinks.http_store import HttpStore
 
 _PATH = "/api/v2/alerts"
+#: Clocks may differ by so much. Alertmanager takes an end that is still to come for no end.
+_CLOCKS_MS = 5_000
+#: Alerts whose labels are remembered.
+_MOST_LABELS = 50_000
 #: Alertmanager keeps an alert for so many periods after it was sent last.
 PERIODS = 5
 _JSON = [("Content-Type", "application/json")]
@@ -57,6 +61,7 @@ class AlertmanagerReceiver:
         self.resend_s = options.resend_s
         self._place = place
         self._now = now
+        self._labels: dict[int, dict[str, str]] = {}  # by the id of the alert, as first sent
         urls = dict.fromkeys([options.url, *options.peers])
         with worded():
             self._instances = [
@@ -107,27 +112,31 @@ class AlertmanagerReceiver:
         note = f"; {failed} failed: {failure}" if failure else ""
         return f"taken by {taken} of {len(self._instances)}{note}"
 
+    def _identity(self, alert: ToldAlert) -> dict[str, str]:
+        """The labels of an alert: those of its first notice, whatever the device is called
+        meanwhile. With others Alertmanager would have a second alert.
+        """
+        if alert.id not in self._labels:
+            if len(self._labels) >= _MOST_LABELS:
+                del self._labels[next(iter(self._labels))]
+            self._labels[alert.id] = _labels(alert)
+        return self._labels[alert.id]
+
     def _alert(self, alert: ToldAlert) -> dict[str, Any]:
-        """One alert as Alertmanager has it. Its labels are its identity: they never change."""
-        labels = {
-            "alertname": alert.rule,
-            "severity": alert.severity,
-            "device": alert.device,
-            "target": alert.target,
-            "site": alert.site,
-            "series": alert.series,
-        }
-        ends = instant(alert.resolved_ms)
-        if not alert.is_resolved:
-            kept = self._now() + timedelta(seconds=self.resend_s * PERIODS)
-            ends = instant(round(kept.timestamp() * 1000))
+        """One alert as Alertmanager has it."""
         entry = {
-            "labels": {name: value for name, value in labels.items() if value},
+            "labels": self._identity(alert),
             "annotations": _annotations(alert),
-            "startsAt": instant(alert.fired_ms or alert.since_ms),
-            "endsAt": ends,
+            "startsAt": instant(_started_ms(alert)),
+            "endsAt": instant(self._ends_ms(alert)),
         }
         return {**entry, "generatorURL": alert.url} if alert.url else entry
+
+    def _ends_ms(self, alert: ToldAlert) -> int:
+        now_ms = round(self._now().timestamp() * 1000)
+        if not alert.is_resolved:
+            return now_ms + round(self.resend_s * PERIODS * 1000)
+        return max(_started_ms(alert) + 1, min(alert.resolved_ms, now_ms - _CLOCKS_MS))
 
 
 class _Instance:
@@ -145,6 +154,22 @@ class _Instance:
             if not 200 <= answer.status < 300:
                 raise self.store.failure(answer)
         self.is_working = True
+
+
+def _started_ms(alert: ToldAlert) -> int:
+    return alert.fired_ms or alert.since_ms
+
+
+def _labels(alert: ToldAlert) -> dict[str, str]:
+    labels = {
+        "alertname": alert.rule,
+        "severity": alert.severity,
+        "device": alert.device,
+        "target": alert.target,
+        "site": alert.site,
+        "series": alert.series,
+    }
+    return {name: value for name, value in labels.items() if value}
 
 
 def _annotations(alert: ToldAlert) -> dict[str, str]:

@@ -40,9 +40,15 @@ def _texts(error: errors.PollerError, secrets: tuple[str, ...]) -> tuple[str, st
     )
 
 
-def _changed(text: str, secrets: tuple[str, ...]) -> str:
+def masked(text: str, secrets: tuple[str, ...]) -> str:
+    """Return a text without the secrets, such as an answer that repeats the request."""
     for secret in secrets:
         text = text.replace(secret, MASK)
+    return text
+
+
+def _changed(text: str, secrets: tuple[str, ...]) -> str:
+    text = masked(text, secrets)
     for theirs, ours in _WORDS:
         text = text.replace(theirs, ours)
     return text

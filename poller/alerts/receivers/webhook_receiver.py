@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from poller import errors
 from poller.alerts.receivers import api, notice_json
 from poller.alerts.receivers.api import Place
-from poller.alerts.receivers.store_wording import worded
+from poller.alerts.receivers.store_wording import masked, worded
 from poller.collectors.http import urls
 from poller.domain.alerts.telling.notice import Notice
 from poller.domain.inventory.api_version import Stated
@@ -77,7 +77,7 @@ class WebhookReceiver:
             answer = self._store.request(self._options.method, self._target, body, headers)
             if not 200 <= answer.status < 300:
                 raise self._store.failure(answer)
-        return f"{answer.status} {answer.text}".strip()
+        return masked(f"{answer.status} {answer.text}".strip(), self._hidden)
 
     def close(self) -> None:
         """End the connection."""

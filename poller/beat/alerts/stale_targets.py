@@ -12,7 +12,7 @@ from poller.state.board import failing_targets
 from poller.state.board.alert_levels import AlertLevels
 from poller.state.cluster import worker_registry
 
-#: Targets that one look considers, the stalest first.
+#: Targets that one look considers, the stalest first; and as many that never had a good poll.
 MOST_STALE = 20_000
 #: A queue with more stuck targets than this is short of workers: one alert of the platform says so,
 #: and not one for each target.
@@ -33,8 +33,10 @@ class StaleTargets:
         wait_ms = level_signs.shortest_wait_ms(rules)
         if not wait_ms:
             return {}
-        unwell = self._levels.unwell_before(now_ms - wait_ms, MOST_STALE)
-        found = {each.id: each.ok_ms for each in unwell}
+        # A fleet that waits for its first worker must not hide those that were well before.
+        never_good = self._levels.unwell_before(1, MOST_STALE)
+        unwell = self._levels.unwell_before(now_ms - wait_ms, MOST_STALE, since_ms=1)
+        found = {each.id: each.ok_ms for each in (*never_good, *unwell)}
         for target_id in self._never_polled(found):
             del found[target_id]
         stuck = self._stuck(now_ms)

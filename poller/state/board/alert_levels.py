@@ -146,14 +146,14 @@ class AlertLevels:
             if cursor == 0:
                 return
 
-    def unwell_before(self, instant_ms: int, limit: int = 10_000) -> list[Stale]:
+    def unwell_before(self, instant_ms: int, limit: int = 10_000, since_ms: int = 0) -> list[Stale]:
         """Return targets whose last good poll ended before an instant, the stalest first: those
-        that never had one come at the very beginning, with 0.
+        that never had one come at the very beginning, with 0. `since_ms` leaves out older ones.
         """
         with store_errors(self._redis):
             rows: Any = self._redis.zrange(
                 self._keys.unwell,
-                "-inf",
+                since_ms,
                 f"({instant_ms}",
                 byscore=True,
                 offset=0,
