@@ -122,14 +122,15 @@ def test_the_stream_is_bounded(services: Services, monkeypatch: pytest.MonkeyPat
     assert 200 <= services.redis.xlen(services.keys.events) <= 400
 
 
-def test_the_overview_shows_the_last_ten(services: Services) -> None:
-    """The newest event comes first; entries of other programs are skipped."""
+def test_the_overview_has_the_newest_events_first(services: Services) -> None:
+    """Entries of other programs are skipped, and the oldest events are left out."""
+    count = overview_reader.EVENTS + 5
     event_publisher.emit(
-        services, [dataclasses.replace(DOWN, message=f"n{number}") for number in range(15)]
+        services, [dataclasses.replace(DOWN, message=f"n{number}") for number in range(count)]
     )
     services.redis.xadd(services.keys.events, {"who": "knows"})
     shown = overview_reader.read(services.redis, services.keys).events
-    assert [event.message for event in shown] == [f"n{number}" for number in range(14, 5, -1)]
+    assert [event.message for event in shown] == [f"n{n}" for n in range(count - 1, 5, -1)]
 
 
 def test_an_outage_of_the_database_loses_no_event(services: Services) -> None:

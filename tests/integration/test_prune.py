@@ -119,7 +119,8 @@ def no_rows() -> dict[str, int]:
     kinds_of_rows = ("runs", "runs_failed", "readings", "shapes", "events", "target_days")
     history = ("blocks", "rollups", "partitions", "sql_rows")
     others = ("removals", "job_runs", "jobs", "audit", "sessions")
-    return dict.fromkeys((*kinds_of_rows, *history, *others), 0)
+    alerts = ("alerts", "deliveries", "maintenances")
+    return dict.fromkeys((*kinds_of_rows, *history, *others, *alerts), 0)
 
 
 def test_a_cancelled_run_stops_between_two_steps(
