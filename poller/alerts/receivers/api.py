@@ -22,7 +22,7 @@ PART_ALERTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a receiver may know of the platform: its own name, and the URL of the page."""
+    """The facts that a receiver may know of the platform: its own name, and the URL of the page."""
 
     name: str
     web_url: str = ""

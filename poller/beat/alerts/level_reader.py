@@ -34,7 +34,7 @@ from poller.state.cluster import site_windows
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen. `down` and `outages` are complete at every look."""
+    """The levels that were seen. `down` and `outages` are complete at every look."""
 
     signs: Signs
     down: Mapping[int, DownDevice]

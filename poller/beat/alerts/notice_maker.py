@@ -35,7 +35,7 @@ _URGENCY = {severity.value: number for number, severity in enumerate(Severity)}
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What one reading of SQL found."""
+    """The findings of one reading of SQL."""
 
     alerts: Sequence[Alert]
     told: Mapping[int, Mapping[str, Told]]

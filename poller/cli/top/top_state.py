@@ -13,7 +13,7 @@ from poller.service.fleet.fleet_picture import FleetPicture
 
 
 class Wish(enum.Enum):
-    """What a key asks the loop to do."""
+    """A request of a key to the loop."""
 
     NOTHING = enum.auto()
     QUIT = enum.auto()
@@ -24,7 +24,7 @@ class Wish(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TopData:
-    """What was read last."""
+    """The data that was read last."""
 
     overview: Overview
     health: Health
@@ -35,7 +35,7 @@ class TopData:
 
 @dataclass(frozen=True, slots=True)
 class TopState:
-    """What is shown. `typed` is the filter while somebody types it; None otherwise."""
+    """The view of the terminal. `typed` is the filter while somebody types it; None otherwise."""
 
     data: TopData | None = None
     where: str = ""

@@ -54,7 +54,7 @@ class StoredChange:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What a route was told of an alert, and what became of the delivery."""
+    """A telling of an alert to a route, and the fate of its delivery."""
 
     told_ms: int
     route: str
