@@ -23,7 +23,7 @@ _MOST_ENDED = 5_000
 
 @dataclass(frozen=True, slots=True)
 class AlertFacts:
-    """The facts that the filter of a route looks at: the device of an alert, and its target if it has one."""
+    """The facts that the filter of a route looks at: the device of an alert, and its target."""
 
     device: str
     address: str
