@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 from poller.domain.alerts.telling.notice import Notice, ToldAlert
 from poller.domain.inventory.api_version import Served, Stated
@@ -64,6 +64,6 @@ class StateReceiver(Receiver, Protocol):
         """Send all alerts that fire. Raises as `send` does."""
 
 
-def keeps_state(receiver: Any) -> bool:
+def keeps_state(receiver: Any) -> TypeGuard[StateReceiver]:
     """Whether a receiver, or its class, is a StateReceiver."""
     return bool(getattr(receiver, "keeps_state", False))

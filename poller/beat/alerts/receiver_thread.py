@@ -157,7 +157,7 @@ class ReceiverThread:
         if not firing:
             return
         try:
-            receiver.resend(firing)  # type: ignore[attr-defined]
+            receiver.resend(firing)
         except errors.PollerError as error:
             log.warning("alerts_not_sent_again", receiver=self._made.name, error=str(error))
         except BaseException:  # door: a plugin's receiver may raise SystemExit

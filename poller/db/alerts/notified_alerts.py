@@ -103,7 +103,7 @@ def told_firing(
 
 
 def tellings(conn: Connection, alert_ids: Collection[int]) -> list[Telling]:
-    """What was told of these alerts: the first rounds and the newest one of each kind. An alert
+    """The tellings of these alerts: the first rounds and the newest one of each kind. An alert
     that fires for a year was told some thousand times.
     """
     told = alert_tellings
@@ -141,7 +141,7 @@ def folded(conn: Connection) -> dict[str, int]:
 
 
 def facts(conn: Connection, found: Iterable[Alert]) -> dict[int, AlertFacts]:
-    """What the inventory says of each alert's device and target, by the id of the alert.
+    """The facts of the inventory about each alert's device and target, by the id of the alert.
 
     Alerts without a device, and those of a device that was removed, are not in it.
     """

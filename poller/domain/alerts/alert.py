@@ -19,8 +19,8 @@ class AlertState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an alert is about. A device, one of its targets, a series of it, a site, or the platform
-    (`series` then names the part of it).
+    """The subject of an alert: a device, one of its targets, a series of it, a site, or the
+    platform (`series` then names the part of it).
     """
 
     device_id: int | None = None

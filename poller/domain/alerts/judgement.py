@@ -25,7 +25,7 @@ from poller.domain.metrics.series_identity import Identity
 
 
 class Judgement(NamedTuple):
-    """What follows from a poll. `marks` is None if they stay as they were."""
+    """The judgement of a poll. `marks` is None if they stay as they were."""
 
     seen: SeenPoll
     marks: list[Mark] | None = None

@@ -49,7 +49,7 @@ class Maintenance:
 
     @property
     def name(self) -> str:
-        """What an alert that it suppresses says in `suppressed_by`."""
+        """The `suppressed_by` of an alert that this maintenance suppresses."""
         return f"maintenance:{self.id}"
 
     @property

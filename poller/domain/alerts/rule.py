@@ -17,7 +17,7 @@ class Severity(enum.StrEnum):
 
 
 class Measure(enum.StrEnum):
-    """What of a series is compared with a threshold."""
+    """The part of a series that is compared with a threshold."""
 
     VALUE = "value"  # of a gauge
     RATE = "rate"  # of a counter, a second, by the verdict engine; no verdict, no judgement

@@ -40,7 +40,7 @@ _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
 
 @dataclass(frozen=True, slots=True)
 class AlertFacts:
-    """What a text can say of an alert."""
+    """The facts that a text can say of an alert."""
 
     subject: Subject
     value: float | None = None

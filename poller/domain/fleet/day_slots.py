@@ -14,7 +14,7 @@ SLOTS = 48
 
 
 class Slot(enum.StrEnum):
-    """What a slot shows: the worst outcome of its polls."""
+    """The state of a slot: the worst outcome of its polls."""
 
     NONE = "none"  # nothing was polled
     OK = "ok"

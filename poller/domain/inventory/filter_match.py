@@ -13,7 +13,7 @@ from poller.domain.inventory.target_filter import AddressMatch, TargetFilter, wi
 
 
 class TargetFacts(Protocol):
-    """What a filter looks at: a PollTarget, or the like."""
+    """The facts that a filter looks at: a PollTarget, or the like."""
 
     @property
     def device(self) -> str: ...

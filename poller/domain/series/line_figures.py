@@ -18,7 +18,7 @@ _MARKED = (PointVerdict.RESET, PointVerdict.IMPLAUSIBLE)
 
 @dataclass(frozen=True, slots=True)
 class LineFigures:
-    """Of a counter rates a second, of a gauge values; None: nothing is known."""
+    """The figures of a line: rates a second of a counter, values of a gauge; None: unknown."""
 
     last: float | None
     mean: float | None

@@ -51,7 +51,7 @@ class Unit(enum.StrEnum):
 
 
 class Rule(NamedTuple):
-    """What the names of some metrics say."""
+    """The meaning of the names of some metrics."""
 
     pattern: re.Pattern[str]
     group: Group

@@ -85,7 +85,7 @@ class DeliveryDetails(DeliveryItem):
 
 
 class TestedReceiver(BaseModel):
-    """What one receiver answered to a test."""
+    """The answer of one receiver to a test."""
 
     receiver: str
     kind: str

@@ -28,7 +28,7 @@ _SCANNED = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceDraft:
-    """What a person asks for. Instants are UTC milliseconds; `starts_ms` None is now."""
+    """The request of a person. Instants are UTC milliseconds; `starts_ms` None is now."""
 
     where: str = ""
     rule: str = ""

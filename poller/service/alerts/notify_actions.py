@@ -34,7 +34,7 @@ _ANSWER = 500
 
 @dataclass(slots=True)
 class _Answer:
-    """What the thread that sends learned."""
+    """The findings of the thread that sends."""
 
     text: str = ""
     error: BaseException | None = None

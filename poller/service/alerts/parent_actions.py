@@ -35,7 +35,7 @@ _PAGE = 200
 
 
 class SuggestionState(enum.StrEnum):
-    """What a suggestion would do. Only `new` ones are accepted unless a device is named."""
+    """The effect of a suggestion. Only `new` ones are accepted unless a device is named."""
 
     NEW = "new"  # the device has no parent
     CHANGE = "change"  # the device has another parent

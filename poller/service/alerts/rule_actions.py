@@ -47,7 +47,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a file of rules changed; the warnings by rule."""
+    """The changes of a file of rules, and the warnings by rule."""
 
     path: str
     done: Replaced

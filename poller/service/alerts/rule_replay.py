@@ -57,7 +57,7 @@ Watch = Callable[[Sequence[ReplayedTarget]], Iterable[ReplayedTarget]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of history: a rule, a span, fewer devices, and for how long to look."""
+    """A question to history: a rule, a span, fewer devices, and for how long to look."""
 
     rule: Rule
     since_ms: int

@@ -31,7 +31,7 @@ MOST_UNDONE = 250
 
 
 class Action(enum.StrEnum):
-    """What can be done with all that match."""
+    """An act on all that match."""
 
     POLL = "poll"
     RESET = "reset"
@@ -55,7 +55,7 @@ class FleetDone:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """What would be done: how many, and which."""
+    """The plan of a bulk act: how many, and which."""
 
     action: Action
     phrase: str  # `disable 42 devices`

@@ -20,7 +20,7 @@ PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the housekeeping did. After a `failure` the leases reaped before it are still lost."""
+    """The result of the housekeeping. Leases reaped before a `failure` are still lost."""
 
     reaped: Sequence[Reaped] = ()
     queues: QueueChanges = field(default_factory=lambda: QueueChanges([], []))

@@ -148,7 +148,7 @@ def _shown(
 
 
 def _done(action: str, number: int) -> str:
-    """What a form did: `2 alerts acknowledged.`"""
+    """The result of a form: `2 alerts acknowledged.`"""
     if action not in _DONE or not number:
         return ""
     return f"{formatting.counted(number, 'alert')} {_DONE[action]}."

@@ -46,7 +46,7 @@ def form_of(call: Call, device: str, target: str) -> tuple[Target, TargetForm]:
 
 
 def _facts(services: Services, collector: str) -> CollectorFacts:
-    """What a collector declares; nothing of one that is not installed here."""
+    """The declarations of a collector; nothing of one that is not installed here."""
     try:
         found = services.registry.get(collector)
         defaults = collector_checks.defaults_of(services, collector)

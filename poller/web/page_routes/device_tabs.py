@@ -175,7 +175,7 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
 
     @app.get("/devices/{name}/config")
     def show_config(call: Reading, frame: RequestedFrame, name: str) -> Response:
-        """What a device is polled with, and where each value comes from."""
+        """The configuration of a device, and where each value comes from."""
         found = device_settings.of_device(call, name)
         return page.respond(
             "device_config.html",

@@ -114,7 +114,7 @@ def _address(over: bool, cursor: str = "") -> str:
 
 
 def _draft(texts: Mapping[str, str]) -> MaintenanceDraft:
-    """What the form asks for, with the checks of the API. Raises InvalidInput."""
+    """The request of the form, with the checks of the API. Raises InvalidInput."""
     given = {name: text for name, text in texts.items() if text or name in _REQUIRED}
     try:
         body = NewMaintenance.model_validate(given)

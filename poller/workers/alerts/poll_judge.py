@@ -32,7 +32,7 @@ log = logs.get(__name__)
 
 @dataclass(slots=True)
 class TargetWatch:
-    """What the rules look at in one target, and what they need of its last poll."""
+    """The plan of one target, and the values that rules need of its last poll."""
 
     known: KnownRules
     rules: RuleSet

@@ -22,7 +22,7 @@ from poller.domain.alerts.rules import builtin_rules
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What a change of all rules of an owner did; the names of each kind."""
+    """The result of a change of all rules of an owner: the names of each kind."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ NEVER_MS = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What is remembered of alerts that are over."""
+    """The memory of alerts that are over."""
 
     #: Instants at which alerts of an identity fired within the last hour and were told.
     fired_ms: Mapping[str, Sequence[int]] = field(default_factory=dict)

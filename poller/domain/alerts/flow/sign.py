@@ -32,7 +32,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What one look showed. Keys are identities of alerts.
+    """The signs of one look. Keys are identities of alerts.
 
     `gone` has the instant since which the condition is known not to hold, `ended` the reason why an
     alert ends whatever was seen: its rule or its subject was removed. A full look read everything,

@@ -27,7 +27,7 @@ class Suspect(NamedTuple):
 
 
 class NextMarks:
-    """What becomes of the marks after one poll."""
+    """The marks after one poll."""
 
     def __init__(
         self, plan: Plan, poll: PollToJudge, before: SeenPoll | None, old: list[Mark]

@@ -59,7 +59,7 @@ class CounterLimit:
 
 @dataclass(frozen=True, slots=True)
 class GrowthLimits:
-    """What may be looked at: a growth above `high`, or below `low`."""
+    """A rate worth a look: a growth above `high`, or below `low`."""
 
     high: Sequence[float]
     low: Sequence[float] | None  # None: no rule is about low rates

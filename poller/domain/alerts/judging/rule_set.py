@@ -29,7 +29,7 @@ _DAY_S = 86_400.0
 
 
 class Look(enum.Enum):
-    """What a rule looks at."""
+    """The series that a rule looks at."""
 
     VALUE = "value"  # of a series
     RATE = "rate"  # of a counter

@@ -18,7 +18,7 @@ _MOST_SHAPES = 512
 
 @dataclass(frozen=True, slots=True)
 class SeriesNames:
-    """What a plan leaves out: texts, labels and evidence, by column."""
+    """The parts that a plan leaves out: texts, labels and evidence, by column."""
 
     series: Sequence[Series]
     keys: Sequence[Key]

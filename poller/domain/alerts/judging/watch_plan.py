@@ -47,8 +47,8 @@ class Watched:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Plan:
-    """What to look at in the polls of one shape. `kept` are the columns that the next poll needs:
-    counters, then states, speeds and other evidence.
+    """The columns to look at in polls of one shape. `kept` are the columns that the next poll
+    needs: counters, then states, speeds and other evidence.
     """
 
     rules: RuleSet

@@ -38,7 +38,7 @@ class Route:
     tell_short: bool = False  # alerts that end before they were told
 
     def group_of(self, alert: Alert) -> dict[str, str]:
-        """What the alert has in common with the others of its notice."""
+        """The key that all alerts of one notice share."""
         values = {
             "site": alert.subject.site,
             "rule": alert.rule,

@@ -15,7 +15,7 @@ EVENT_ATTEMPT = 3
 
 
 class DeliveryState(enum.StrEnum):
-    """What became of a delivery."""
+    """The state of a delivery."""
 
     WAITING = "waiting"
     SENT = "sent"
@@ -51,7 +51,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What the ledger says after an attempt."""
+    """The ledger's columns after an attempt."""
 
     state: DeliveryState
     due_ms: int

@@ -50,7 +50,7 @@ class ToldAlert:
 
     @property
     def subject(self) -> str:
-        """What the alert is about, for people."""
+        """The subject of the alert, for people."""
         parts = [self.device or (f"site {self.site}" if self.site else "poller"), self.series]
         return " ".join(part for part in parts if part)
 

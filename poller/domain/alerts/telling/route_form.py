@@ -5,7 +5,7 @@ Every error names the table, the option, what was wrong and what to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from poller import errors
@@ -187,8 +187,8 @@ class _Reader:
             raise errors.InvalidInput(f'{key}: it is a list of texts: ["text"]')
         return tuple(dict.fromkeys(value))
 
-    def _typed(self, key: str, default: V, kind: Callable[..., V], wanted: str) -> V:
+    def _typed(self, key: str, default: V, kind: type[V], wanted: str) -> V:
         value: Any = self._table.get(key, default)
-        if not isinstance(value, kind):  # type: ignore[arg-type]
+        if not isinstance(value, kind):
             raise errors.InvalidInput(f"{key}: {wanted}", hint=OPTIONS[key])
-        return value  # type: ignore[no-any-return]
+        return value

@@ -11,7 +11,7 @@ FIRST_ROUNDS = 20
 
 
 class TellingKind(enum.StrEnum):
-    """What was told of an alert."""
+    """The tellings of an alert."""
 
     FIRING = "firing"
     ESCALATION = "escalation"

@@ -24,7 +24,7 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What keeps an alert from being told, and the page that shows it; no path for none."""
+    """The cover that holds an alert back, and the page that shows it; no path for none."""
 
     text: str
     path: str = ""

@@ -41,7 +41,7 @@ class PollNote:
 
     @property
     def text(self) -> str:
-        """What is known, in words."""
+        """The known result, in words."""
         if self.waiting:
             return f"Polling: {formatting.counted(self.waiting, 'result')} to come."
         return "Polled."

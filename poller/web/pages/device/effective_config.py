@@ -36,7 +36,7 @@ class TargetConfig:
 
 @dataclass(frozen=True, slots=True)
 class CollectorFacts:
-    """What a collector declares: its options with their defaults, and its schedule."""
+    """The declarations of a collector: its options with their defaults, and its schedule."""
 
     options: Sequence[Mapping[str, Any]] = ()
     defaults: Defaults = schedule.NO_DEFAULTS

@@ -100,7 +100,7 @@ def sentence(plot: Plot) -> str:
 
 
 def notes(plot: Plot) -> list[str]:
-    """What a plot lacks, and what is marked in it."""
+    """The gaps of a plot, and the marks in it."""
     found = []
     missing_ms = sum(gap.end_ms - gap.start_ms for gap in range_plot.gaps(plot))
     if missing_ms:

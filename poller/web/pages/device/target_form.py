@@ -61,7 +61,7 @@ class TargetForm:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a sent form changes. An option that is None is removed."""
+    """The changes of a sent form. An option that is None is removed."""
 
     fields: Mapping[str, object]
     options: Mapping[str, str | None]

@@ -43,7 +43,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the tables are made from."""
+    """The data that the tables are made from."""
 
     overview: Overview
     fleet: FleetPicture
