@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
@@ -21,7 +22,7 @@ from poller.db.record import retention
 from poller.db.record.stored_readings import Stored, Writer
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
-from poller.domain.rollups.rollup import FIVE_MINUTES_MS, HOUR_MS, Rollup
+from poller.domain.rollups.rollup import FIVE_MINUTES_MS, HOUR_MS, Buckets, Rollup
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -66,7 +67,24 @@ def compact_and_roll_up(engine: Engine, kept: Kept = ALL) -> RolledUp:
 
 
 def stored(engine: Engine, target_id: int, step_ms: int = FIVE_MINUTES_MS) -> list[Rollup]:
-    return rolled_up.between(engine, target_id, step_ms, START, START + 2 * DAY)
+    """The roll-ups of two days, read one by one: days with the same series would be joined."""
+    return [
+        found
+        for day_ms in (START, START + DAY)
+        for found in rolled_up.between(engine, target_id, step_ms, day_ms, day_ms + DAY)
+    ]
+
+
+def test_days_with_the_same_series_are_read_as_one_roll_up(engine: Engine, target_id: int) -> None:
+    """A reader of a long range has no step per day. The numbers are those of the days."""
+    write(engine, target_id, range(2 * 1440 + 10))
+    compact_and_roll_up(engine)
+    [joined] = rolled_up.between(engine, target_id, HOUR_MS, START, START + 2 * DAY)
+    assert joined.buckets == Buckets(START, HOUR_MS, 48)
+    days = stored(engine, target_id, HOUR_MS)
+    for name in ("known_ms", "total", "low", "high"):
+        apart = np.concatenate([getattr(day.counters, name) for day in days], axis=1)
+        assert np.array_equal(getattr(joined.counters, name), apart)
 
 
 def rows(engine: Engine) -> tuple[int, int, int]:

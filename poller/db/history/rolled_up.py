@@ -41,7 +41,8 @@ def between(
     end_ms: int,
     chosen: ChosenSeries | None = None,
 ) -> list[Rollup]:
-    """Return the roll-ups of the days that [start, end) touches, oldest first.
+    """Return the roll-ups of the days that [start, end) touches, oldest first. Stored days that
+    follow each other and have the same series are one roll-up.
 
     `step_ms` is 300,000 or 3,600,000. Of stored rows only the chosen series are read; a day without
     a stored row, as today, is rolled up here. Raises StoreError.

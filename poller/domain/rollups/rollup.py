@@ -37,6 +37,10 @@ class Buckets:
         """Return the start of each bucket, and the end of the last one."""
         return self.start_ms + np.arange(self.count + 1, dtype=np.int64) * self.step_ms
 
+    def goes_on_in(self, later: Buckets) -> bool:
+        """Whether as many buckets of the same length begin where these end."""
+        return later == Buckets(self.end_ms, self.step_ms, self.count)
+
     def coarser(self, factor: int) -> Buckets:
         """Return buckets that each hold `factor` of these."""
         return Buckets(self.start_ms, self.step_ms * factor, self.count // factor)

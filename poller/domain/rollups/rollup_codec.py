@@ -10,7 +10,7 @@ A peak is written as a step of a scale above the mean (and a low one below it), 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -75,7 +75,9 @@ def decode(data: bytes, wants: Wants = _every) -> Rollup:
 
 
 def decode_all(rows: Sequence[bytes], wants: Wants = _every) -> Iterator[Rollup]:
-    """Yield the roll-ups of rows, of the series that are wanted. Raises RollupError."""
+    """Yield the roll-ups of rows, of the series that are wanted. Rows with the same series that
+    follow each other in time become one roll-up. Raises RollupError.
+    """
     try:
         framed = [_unframed(data) for data in rows]
         for head, same in groupby(framed, key=_head):
@@ -142,8 +144,8 @@ class _SameSeries:
         count = max(1, _AT_ONCE // each)
         for first in range(0, len(rows), count):
             some = [self._opened(row) for row in rows[first : first + count]]
-            for columns, same in groupby(some, key=lambda row: row.buckets.count):
-                yield from self._read(list(same), columns)
+            for run in _runs(some):
+                yield self._read(run)
 
     def _opened(self, row: _Framed) -> _Opened:
         body = rollup_head.decompressed(row.packed_body, row.body_size, MAXIMUM_BYTES)
@@ -158,25 +160,35 @@ class _SameSeries:
         matrix = number_matrix.opened(numbers, self._rows, count)
         return _Opened(Buckets(start_ms, step_ms, count), matrix)
 
-    def _read(self, rows: Sequence[_Opened], columns: int) -> Iterator[Rollup]:
-        numbers = number_matrix.unpack([row.matrix for row in rows], self._chosen, columns)
+    def _read(self, run: Sequence[_Opened]) -> Rollup:
+        first = run[0].buckets
+        numbers = number_matrix.unpack([row.matrix for row in run], self._chosen, first.count)
+        joined = numbers.transpose(1, 0, 2).reshape(len(self._chosen), len(run) * first.count)
         gauges_at = _OF_COUNTERS * len(self._counters)
         states_at = gauges_at + _OF_GAUGES * len(self._gauges)
-        counters = _read_counters(_tables(numbers[:, :gauges_at], _OF_COUNTERS))
-        gauges = _tables(numbers[:, gauges_at:states_at], _OF_GAUGES)
-        known_ms = _integers(gauges[0])
-        lasted_ms = _integers(numbers[:, states_at:])
+        gauges = _tables(joined[gauges_at:states_at], _OF_GAUGES)
         of_counters = [self._head.counters[row] for row in self._counters]
         of_gauges = [self._head.gauges[row] for row in self._gauges]
         of_states = [self._head.states[row] for row in self._states]
         values = self._head.values[self._states]
-        for place, row in enumerate(rows):
-            yield Rollup(
-                row.buckets,
-                CounterTable(of_counters, *(each[place] for each in counters)),
-                GaugeTable(of_gauges, known_ms[place], *(each[place] for each in gauges[1:])),
-                StateTable(of_states, values, lasted_ms[place]),
-            )
+        return Rollup(
+            Buckets(first.start_ms, first.step_ms, joined.shape[1]),
+            _read_counters(of_counters, _tables(joined[:gauges_at], _OF_COUNTERS)),
+            GaugeTable(of_gauges, _integers(gauges[0]), *gauges[1:]),
+            StateTable(of_states, values, _integers(joined[states_at:])),
+        )
+
+
+def _runs(rows: Iterable[_Opened]) -> Iterator[list[_Opened]]:
+    """Yield rows that follow each other without a gap, and have as many buckets."""
+    run: list[_Opened] = []
+    for row in rows:
+        if run and not run[-1].buckets.goes_on_in(row.buckets):
+            yield run
+            run = []
+        run.append(row)
+    if run:
+        yield run
 
 
 def _wanted(refs: Sequence[SeriesRef], wants: Wants) -> Integers:
@@ -194,9 +206,9 @@ def _places(tables: Sequence[tuple[int, Integers, int]]) -> tuple[Integers, int]
 
 
 def _tables(numbers: Floats, count: int) -> list[Floats]:
-    """Return the tables [roll-ups, series, buckets] that lie one after another."""
-    rows = numbers.shape[1] // count
-    return [numbers[:, place * rows : (place + 1) * rows] for place in range(count)]
+    """Return the tables [series, buckets] that lie one after another."""
+    rows = len(numbers) // count
+    return [numbers[place * rows : (place + 1) * rows] for place in range(count)]
 
 
 def _integers(numbers: Floats) -> Integers:
@@ -212,16 +224,14 @@ def _counters(table: CounterTable) -> Sequence[Floats | Integers]:
     return table.known_ms, table.gap_ms, table.resets, table.total, above, below
 
 
-def _read_counters(tables: Sequence[Floats]) -> Sequence[Floats | Integers]:
-    """Return the columns of a table of counters, in the order of its fields."""
+def _read_counters(refs: Sequence[SeriesRef], tables: Sequence[Floats]) -> CounterTable:
     known_ms, gap_ms, resets = (_integers(table) for table in tables[:3])
     total, above, below = tables[3:]
-    table = CounterTable((), known_ms, gap_ms, total, below, above, resets)
-    mean = np.nan_to_num(table.mean())
+    mean = np.nan_to_num(CounterTable((), known_ms, gap_ms, total, below, above, resets).mean())
     with np.errstate(over="ignore", invalid="ignore"):
         high = mean * _factor(above)
         low = np.where(below == _ZERO, 0.0, mean / _factor(below))
-    return known_ms, gap_ms, total, low, high, resets
+    return CounterTable(refs, known_ms, gap_ms, total, low, high, resets)
 
 
 def _steps(more: Floats, less: Floats) -> Floats:

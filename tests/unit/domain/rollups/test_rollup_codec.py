@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from poller.domain.metrics.reading import Kind
@@ -138,6 +139,7 @@ def test_many_rows_are_read_at_once_as_one_by_one(originals: list[Rollup]) -> No
     rows = [rollup_codec.encode(original) for original in originals]
     rows.insert(1, _a_day())
     alone = [rollup_codec.decode(row) for row in rows]
+    assume(not any(one.buckets.goes_on_in(later.buckets) for one, later in pairwise(alone)))
     for one, found in zip(alone, rollup_codec.decode_all(rows), strict=True):
         assert found.buckets == one.buckets
         for table in ("counters", "gauges", "states"):
