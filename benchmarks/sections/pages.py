@@ -9,22 +9,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from benchmarks import cluster, progress, quantile, still_fleet
+from benchmarks import agents, cluster, live_pages, progress, quantile, still_fleet
+from benchmarks.agents import PollRequest
 from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Process, Stage
 from poller import errors
 from poller.beat import reconcile
 from poller.cli.up import listen_ports
+from poller.sim.sim_process import simulated
+from poller.web.pages.frame import navigation
 
 FIRST_PAINT_MS = 1_000
 LIST_MS = 150
+_DEVICE_MS = 200
 HTML_BYTES = 20_000
 _ANSWER_S = 30
 _READY_S = 60
 _PAUSE_S = 0.02
 
-#: Pages that have a goal: name -> label, path, query, and the goal of 95 % in ms.
-PAGES: Mapping[str, tuple[str, str, Mapping[str, str], int]] = {
+_Page = tuple[str, str, Mapping[str, str], int]
+
+#: Pages with a goal of their own: name -> label, path, query, and the goal of 95 % in ms.
+PAGES: Mapping[str, _Page] = {
     "overview": ("overview", "/", {}, 100),
     "wall": ("wall", "/wall", {}, FIRST_PAINT_MS),
     "sites": ("sites", "/sites", {}, FIRST_PAINT_MS),
@@ -44,22 +50,47 @@ PAGES: Mapping[str, tuple[str, str, Mapping[str, str], int]] = {
 class Size:
     targets: int
     requests: int  # of each page
+    running: int  # devices that are polled while pages are live
+    interval_s: float
+    live: int  # pages that stay open
+    live_s: float
 
 
 def run(size: Size, stage: Stage) -> Findings:
     services = stage.services
-    still_fleet.store(services, size.targets)
-    reconcile.reconcile(services.board, services.engine, "", services.board.now_ms())
-    failing = still_fleet.give_statuses(services)
-    port = listen_ports.free_port()
-    web = stage.start("web", ["-m", "poller", "web"], POLLER_WEB_PORT=str(port))
-    client = _Client(port, web)
-    figures = [figure for page in PAGES for figure in _measure(client, page, size.requests)]
+    fleet = agents.devices(size.running)
+    with simulated(fleet) as simulator:
+        agents.store(services, fleet, simulator.snmp, PollRequest(size.interval_s, ("system",)))
+        still_fleet.store(services, size.targets)
+        reconcile.reconcile(services.board, services.engine, "", services.board.now_ms())
+        failing = still_fleet.give_statuses(services)
+        port = listen_ports.free_port()
+        web = stage.start("web", ["-m", "poller", "web"], POLLER_WEB_PORT=str(port))
+        client = _Client(port, web)
+        pages = {**PAGES, **_others(fleet[0].name)}
+        figures = [figure for name in pages for figure in _measure(client, name, pages[name], size)]
+        ours = cluster.start(stage)
+        ours.steady(size.running, size.interval_s)
+        figures += live_pages.measure(port, web, size.live, size.live_s)
+        ours.stop()
     note = (
         f"{size.targets:,} devices with a target each, {failing:,} of them failing; one client, "
-        "one request at a time, over HTTP, without compression but for the bytes"
+        "one request at a time, over HTTP, without compression but for the bytes. Live pages are "
+        f"open while {size.running:,} devices are polled every {size.interval_s:g} s"
     )
     return Findings(figures, notes=[note])
+
+
+def _others(device: str) -> dict[str, _Page]:
+    """Return the pages of a device, and those of the navigation that have no goal of their own."""
+    known = {path for _, path, _, _ in PAGES.values()}
+    found: dict[str, _Page] = {
+        "device": ("a device", f"/devices/{device}", {}, _DEVICE_MS),
+    }
+    for entry in navigation.ENTRIES:
+        if f"/{entry.path}" not in known:
+            found[entry.path] = (entry.title.lower(), f"/{entry.path}", {}, FIRST_PAINT_MS)
+    return found
 
 
 class _Client:
@@ -89,8 +120,9 @@ class _Client:
             return False
 
 
-def _measure(client: _Client, page: str, requests: int) -> Iterator[Figure]:
-    label, path, query, goal_ms = PAGES[page]
+def _measure(client: _Client, name: str, page: _Page, size: Size) -> Iterator[Figure]:
+    label, path, query, goal_ms = page
+    requests = size.requests
     counts: dict[int, int] = {}
     body = b""
     with progress.shown(f"GET {path} {query.get('where', '')}", requests) as show:
@@ -103,19 +135,19 @@ def _measure(client: _Client, page: str, requests: int) -> Iterator[Figure]:
             show(done)
             time.sleep(_PAUSE_S)
     p50, p95 = quantile.of(counts, 0.5), quantile.of(counts, 0.95)
-    yield Figure(f"{page}_p50_ms", f"{label}, median", p50, "ms")
-    yield Figure(f"{page}_p95_ms", f"{label}, 95 %", p95, "ms", below=goal_ms)
-    if page != "large":  # 250 rows are asked for
-        size = len(gzip.compress(body, 4))
-        yield Figure(f"{page}_bytes", f"{label}, compressed", size, "B", at_most=HTML_BYTES)
+    yield Figure(f"{name}_p50_ms", f"{label}, median", p50, "ms")
+    yield Figure(f"{name}_p95_ms", f"{label}, 95 %", p95, "ms", below=goal_ms)
+    if name != "large":  # 250 rows are asked for
+        packed = len(gzip.compress(body, 4))
+        yield Figure(f"{name}_bytes", f"{label}, compressed", packed, "B", at_most=HTML_BYTES)
 
 
 SECTION = Section(
     asks="how fast are the pages of a large fleet, and how large?",
     sizes={
-        "full": Size(100_000, 200),
-        "small": Size(20_000, 40),
-        "tiny": Size(500, 3),
+        "full": Size(100_000, 200, 1_000, 5.0, 200, 60),
+        "small": Size(20_000, 40, 200, 5.0, 200, 20),
+        "tiny": Size(500, 3, 10, 1.0, 5, 2),
     },
     run=run,
 )
