@@ -18,7 +18,7 @@ from poller.service.fleet.fleet_picture import FleetPicture
 from poller.service.job_listing import RunsPage, RunsQuery, ShownJob
 from poller.state.cluster.beat_registry import BeatInstance
 from poller.web.api.job_metrics import JobReading
-from poller.web.pages.collectors_page import CollectorsStatus
+from poller.web.pages.cluster.collectors_page import CollectorsStatus
 
 
 def _no_device(name: str, request: RatesRequest) -> Sequence[TargetRates]:

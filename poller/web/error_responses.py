@@ -126,7 +126,7 @@ def _page(
     headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     frame = page_frame.at_once(request)
-    return page.respond("error.html", frame, status_code, headers, view=view)
+    return page.respond("frame/error.html", frame, status_code, headers, view=view)
 
 
 def _problem(found: Mapping[str, Any]) -> str:

@@ -40,20 +40,16 @@ from poller.web.api.snapshot import Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
-from poller.web.page_routes import (
-    alert_routes,
+from poller.web.page_routes.alerts import alert_routes, maintenance_routes
+from poller.web.page_routes.cluster import collectors_routes
+from poller.web.page_routes.device import device_forms, device_plots, device_routes, device_tabs
+from poller.web.page_routes.fleet import (
     bulk_routes,
-    collectors_routes,
-    device_forms,
-    device_plots,
-    device_routes,
-    device_tabs,
     devices_routes,
-    job_routes,
-    maintenance_routes,
     overview_routes,
     sites_routes,
 )
+from poller.web.page_routes.work import job_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
 

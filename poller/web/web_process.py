@@ -32,7 +32,7 @@ from poller.web.api import job_metrics
 from poller.web.api.job_metrics import JobReading
 from poller.web.backend_queries import BackendQueries
 from poller.web.http_connections import LimitedProtocol, WaitingConnections
-from poller.web.pages.collectors_page import CollectorsStatus
+from poller.web.pages.cluster.collectors_page import CollectorsStatus
 from poller.web.routes import MOST_STREAMS, create_app
 from poller.web.tls_listener import TlsListener
 from poller.workers.process import process_limits

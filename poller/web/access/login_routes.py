@@ -65,7 +65,7 @@ class LoginPages:
             note, status = "Nobody can log in now: the database cannot be used.", 503
         view = LoginView(message, note, after, self.finder.policy.has_provider)
         frame = page_frame.at_once(request)
-        return self._page.respond("login.html", frame, status, view=view)
+        return self._page.respond("frame/login.html", frame, status, view=view)
 
     async def begin(self, request: Request, login: Login, after: str) -> Response:
         """Answer a log-in: a new session under a new value, and no session under the old one."""

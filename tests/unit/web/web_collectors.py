@@ -10,7 +10,7 @@ from poller.domain.record.overview import Worker
 from poller.plugins import Broken
 from poller.presentation.collector_trust import CollectorTrust
 from poller.state.cluster.quarantine_records import Release
-from poller.web.pages.collectors_page import CollectorsStatus
+from poller.web.pages.cluster.collectors_page import CollectorsStatus
 
 NOW = 1_800_000_000_000
 

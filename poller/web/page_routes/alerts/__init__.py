@@ -1,0 +1,1 @@
+"""Routes of the pages of alerts and of maintenance."""

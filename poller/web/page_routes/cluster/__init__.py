@@ -1,0 +1,1 @@
+"""Routes of the pages of the platform's own parts."""

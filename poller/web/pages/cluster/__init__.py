@@ -1,0 +1,1 @@
+"""Pages of the platform's own parts, as texts: what its templates show."""
