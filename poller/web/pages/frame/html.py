@@ -19,6 +19,7 @@ from poller.web.assets import Assets
 from poller.web.pages.fleet import overview_page, overview_tables
 from poller.web.pages.fleet.devices_query import COLUMNS
 from poller.web.pages.frame import navigation, themes
+from poller.web.pages.frame.navigation import Entry, Group
 from poller.web.pages.frame.page_frame import Frame
 from poller.web.pages.frame.themes import Theme
 
@@ -66,7 +67,8 @@ class PageRenderer:
             themes=list(Theme),
             columns=COLUMNS,
             sizes=PAGE_SIZES,
-            entries=navigation.ENTRIES,
+            groups=list(navigation.Group),
+            permitted=_permitted,
             visitor=visitor.current,
             may=_may,
             has_search=any(entry.path == "devices" for entry in navigation.ENTRIES),
@@ -95,6 +97,12 @@ def _may(scope: str, every_site: bool = False) -> bool:
     """Whether the visitor has a right: what one may not do is not shown."""
     who = visitor.current()
     return who is not None and who.may(Scope(scope), every_site)
+
+
+def _permitted(group: Group | None = None) -> list[Entry]:
+    """The pages, of a group or all, that the visitor may open."""
+    every = (entry for entry in navigation.ENTRIES if group in (None, entry.group))
+    return [entry for entry in every if _may(entry.needs, entry.every_site)]
 
 
 def _capitalized(text: str) -> str:

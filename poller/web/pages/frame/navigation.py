@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poller.domain.access.scopes import Scope
 
 
+class Group(enum.StrEnum):
+    """What a page is about. Groups stand apart in the navigation, in this order."""
+
+    NETWORK = "Network"
+    PLATFORM = "Platform"
+    ADMINISTRATION = "Administration"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A page in the navigation. `key` is typed after `g`; "" for none."""
 
+    group: Group
     title: str
     path: str  # below the root; "" is the overview
     key: str = ""
@@ -25,12 +35,12 @@ class Entry:
 
 #: The pages in the order of the navigation.
 ENTRIES: Sequence[Entry] = (
-    Entry("Overview", "", "o"),
-    Entry("Alerts", "alerts", "a", every_site=False),
-    Entry("Devices", "devices", "d"),
-    Entry("Sites", "sites", "s"),
-    Entry("Jobs", "jobs", "j"),
-    Entry("Collectors", "collectors", "c"),
-    Entry("Maintenance", "maintenance", "m", every_site=False),
-    Entry("Wall", "wall", "w"),
+    Entry(Group.NETWORK, "Overview", "", "o"),
+    Entry(Group.NETWORK, "Alerts", "alerts", "a", every_site=False),
+    Entry(Group.NETWORK, "Devices", "devices", "d"),
+    Entry(Group.NETWORK, "Sites", "sites", "s"),
+    Entry(Group.NETWORK, "Maintenance", "maintenance", "m", every_site=False),
+    Entry(Group.NETWORK, "Wall", "wall", "w"),
+    Entry(Group.PLATFORM, "Jobs", "jobs", "j"),
+    Entry(Group.PLATFORM, "Collectors", "collectors", "c"),
 )
