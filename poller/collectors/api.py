@@ -95,6 +95,9 @@ class Poll:
     #: The session pool of the worker. Collectors call `session` instead. Without a pool every
     #: session lasts for one poll.
     sessions: Sessions | None = None
+    #: The workers cannot keep the plan at present, and this poll starts long after its slot. What
+    #: its readings do not need can wait, such as a check of what rarely changes.
+    is_behind: bool = False
 
     async def session(self, keeper: KeepsSessions[S], work: Callable[[S], Awaitable[T]]) -> T:
         """Run `work` with a session to this device: an open one if there is one, else a new one.

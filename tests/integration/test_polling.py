@@ -68,6 +68,18 @@ def test_one_target_changes_nothing_for_the_others(world: World) -> None:
     assert world.sound(ids)
 
 
+def test_a_collector_is_told_that_the_workers_are_behind(world: World) -> None:
+    """Of two targets, one waited for longer than half its interval."""
+    [late, punctual] = world.add("answer", "answer")
+    redis, keys = world.services.redis, world.services.keys
+    now_ms = world.board.now_ms()
+    redis.hset(keys.board, mapping={"clock": now_ms, "resumed": 0})
+    redis.zadd(keys.due(QUEUE), {str(late): now_ms - 40_000, str(punctual): now_ms - 20_000})
+    world.claim()
+    world.poller.poll("t", [late, punctual])
+    assert world.collector.behind == {late: True, punctual: False}
+
+
 def test_a_finding_is_stored_published_and_polled_at_every_slot(world: World) -> None:
     """A finding fails with readings; the second in a row is an event, and recovery is seen at the
     next slot.

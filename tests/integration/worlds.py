@@ -42,11 +42,13 @@ class Fake:
 
     def __init__(self) -> None:
         self.addresses: list[str] = []
+        self.behind: dict[int, bool] = {}
         self.hanging = threading.Event()
         self.recovered = False
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         self.addresses.append(poll.address)
+        self.behind[poll.target_id] = poll.is_behind
         if poll.options.do == "dead" and not self.recovered:
             raise api.DeviceTimeout("no answer")
         if poll.options.do in ("busy", "quiet"):

@@ -87,7 +87,7 @@ class SnmpCollector:
             now = asyncio.get_running_loop().time()
             period = change_detection.refresh_period(now, options.refresh, poll.target_id)
             items, complete = await poll_read.read(
-                walkers, _modules(options), memory, now, period, rests=options.resting
+                walkers, _modules(options), memory, now, period, options.resting, poll.is_behind
             )
             memory.slow = walkers.is_slow
             items.append(api.Traffic(walkers.sent, walkers.retried, walkers.answered_mono))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 
+#: A poll that starts later than this, and by more than half its interval, is behind its plan.
+BEHIND_MS = 5_000
 #: After downtime a fleet is polled again within this time, or within its interval if shorter.
 RESUME_WITHIN_MS = 60_000
 
@@ -36,6 +38,11 @@ def missed_slots(last_ms: int, plan_ms: int, interval_ms: int) -> int:
         return 0
     intervals = round((plan_ms - last_ms) / interval_ms)
     return max(0, intervals - 1)
+
+
+def is_behind(plan_ms: int, now_ms: int, interval_ms: int) -> bool:
+    """Whether a poll starts so late that the workers must have more to do than they can."""
+    return now_ms - plan_ms > max(BEHIND_MS, interval_ms // 2)
 
 
 def resume_ms(target_id: int, interval_ms: int, now_ms: int) -> int:

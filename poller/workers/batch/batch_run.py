@@ -18,6 +18,7 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record import run
 from poller.domain.record.event_kinds import Event
 from poller.domain.record.run import Run
+from poller.domain.scheduling import slots
 from poller.metering import process_metrics
 from poller.observability import logs, tracing
 from poller.observability.tracing import BatchTrace
@@ -203,9 +204,19 @@ class BatchRun:
             collection = Collection(
                 parts.poll_loop, parts.services.registry, batch_number, parts.sessions, overrides
             )
-            collection.start(targets, credentials)
+            collection.start(targets, credentials, self._behind())
             with parts.running.tracked(collection), self._lent:
                 yield collection
+
+    def _behind(self) -> set[int]:
+        """The targets whose polls start so late that the workers must have too much to do."""
+        behind = set()
+        for target_id, cached in self._targets.items():
+            started = self._unfinished[target_id]
+            late = slots.is_behind(started.plan_ms, self._start.now_ms, cached.target.interval_ms)
+            if late and not started.postponed:
+                behind.add(target_id)
+        return behind
 
     def _lend_capacity(self) -> None:
         """After the first round, lend this batch's capacity while its slow devices are

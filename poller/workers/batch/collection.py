@@ -8,7 +8,7 @@ therefore delays neither the readings nor the next poll of a healthy one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import NamedTuple
 
@@ -80,9 +80,13 @@ class Collection:
         self._round_ends_mono = 0.0
 
     def start(
-        self, targets: Sequence[CachedTarget], credentials: Mapping[int, CredentialOrError]
+        self,
+        targets: Sequence[CachedTarget],
+        credentials: Mapping[int, CredentialOrError],
+        behind: Set[int] = frozenset(),
     ) -> None:
-        self._poll_loop.run(self._start(targets, credentials))
+        """Start all polls. `behind`: the targets whose polls start long after their slots."""
+        self._poll_loop.run(self._start(targets, credentials, behind))
 
     def rounds(self) -> Iterator[list[Collected]]:
         """Yield the results of each round. Only the first round may be empty."""
@@ -94,20 +98,24 @@ class Collection:
         self._poll_loop.loop.call_soon_threadsafe(self._stop)
 
     async def _start(
-        self, targets: Sequence[CachedTarget], credentials: Mapping[int, CredentialOrError]
+        self,
+        targets: Sequence[CachedTarget],
+        credentials: Mapping[int, CredentialOrError],
+        behind: Set[int],
     ) -> None:
         loop = asyncio.get_running_loop()
         self._started_mono = loop.time()
         for cached in targets:
             credential_id = cached.target.credential_id
             credential = credentials.get(credential_id) if credential_id is not None else None
-            self._start_poll(cached, credential, loop)
+            self._start_poll(cached, credential, loop, cached.target.id in behind)
 
     def _start_poll(
         self,
         cached: CachedTarget,
         credential: CredentialOrError | None,
         loop: asyncio.AbstractEventLoop,
+        is_behind: bool,
     ) -> None:
         target = cached.target
         refusal = self._refusal(cached, credential)
@@ -126,6 +134,7 @@ class Collection:
             deadline=loop.time() + target.timeout_ms / 1000,
             memory=cached.memory,
             sessions=self._sessions,
+            is_behind=is_behind,
         )
 
         override = self._overrides.get(target.collector) if self._overrides else None

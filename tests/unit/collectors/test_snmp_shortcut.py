@@ -42,6 +42,7 @@ class Poller:
     link: dict[str, Any] = field(default_factory=dict)
     refresh_s: float = REFRESH_S
     rests: bool = False
+    is_behind: bool = False
     #: The module set of every name; None: the built-in ones.
     select: ModuleSet | None = field(default=None, init=False)
 
@@ -80,6 +81,7 @@ class Poller:
             clock,
             period,
             self.rests,
+            self.is_behind,
         )
 
     def reads_texts(self) -> bool:
@@ -116,6 +118,30 @@ def test_a_repeat_poll_equals_a_first_poll(count: int, agent: dict[str, Any]) ->
         poller.device.clock += 60
         assert poller.poll() == cold(poller.device)
         assert poller.series is first
+
+
+def test_a_refresh_waits_while_the_workers_are_behind() -> None:
+    """Three periods at most; the first poll that is on time refreshes at once."""
+    poller = Poller(device(4))
+    poller.poll()
+    poller.is_behind = True
+    refreshed = []
+    for _ in range(8):
+        poller.device.clock += REFRESH_S
+        poller.poll()
+        refreshed.append(poller.reads_texts())
+    assert refreshed == [False, False, False, True] * 2
+    poller.is_behind = False
+    poller.device.clock += 1
+    poller.poll()
+    assert not poller.reads_texts()  # of this period already
+    poller.device.clock += REFRESH_S
+    poller.is_behind = True
+    poller.poll()
+    poller.device.clock += 60
+    poller.is_behind = False
+    poller.poll()
+    assert poller.reads_texts()
 
 
 @pytest.mark.parametrize("count", [4, 60])

@@ -24,6 +24,8 @@ _INTERFACE_TABLES = ("1.3.6.1.2.1.2", "1.3.6.1.2.1.31")
 _TICKS_PER_S = 100
 #: A device's clock may run at this share of our speed, and this far behind, without a restart.
 _SLOWEST_CLOCK = 0.97
+#: A refresh is postponed by so many periods at most.
+MOST_POSTPONED = 3
 _SLACK_S = 2.0
 
 
@@ -91,6 +93,18 @@ def refresh_period(now: float, refresh_s: float, target_id: int) -> int | None:
         return None
     phase = (target_id * 0.6180339887498949) % 1.0  # the golden ratio spreads neighbours evenly
     return int(now / refresh_s + phase)
+
+
+def needs_refresh(known: int, current: int | None, is_behind: bool) -> bool:
+    """Whether everything has to be read again in the current period.
+
+    A refresh costs several times a poll. Refreshes of a fleet that is polled late would keep its
+    polls late for ever, so they wait while the workers are behind.
+    """
+    if known == current:
+        return False
+    can_wait = current is not None and 0 < current - known <= MOST_POSTPONED
+    return not (is_behind and can_wait)
 
 
 class PartRead(NamedTuple):

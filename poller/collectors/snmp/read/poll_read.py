@@ -81,15 +81,19 @@ async def read(
     now: float,
     period: int | None,
     rests: bool = False,
+    is_behind: bool = False,
 ) -> PollResult:
     """Read one poll. `period` is the refresh period, None if every poll reads everything.
 
-    `rests`: rows whose values stand still may be left out. Raises DeviceErrors.
+    `rests`: rows whose values stand still may be left out. `is_behind`: a refresh can wait.
+    Raises DeviceErrors.
     """
     previous = memory.shortcut
     memory.shortcut = None  # until it works once more
     failed = None
-    if previous is not None and previous.period == period:
+    if previous is not None and not change_detection.needs_refresh(
+        previous.period, period, is_behind
+    ):
         try:
             readings = await _read_numbers(previous, walkers, now)
         except RouteFailed as error:

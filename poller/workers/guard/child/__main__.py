@@ -151,6 +151,7 @@ class Child:
             deadline=asyncio.get_running_loop().time() + head["budget_s"],
             memory=target.memory,
             sessions=self._sessions,
+            is_behind=head["is_behind"],
         )
         return await run_poll(self._collector, poll)
 

@@ -57,6 +57,7 @@ def pack_request(number: int, target: PollTarget, poll: Poll, budget_s: float) -
             "options": dict(target.options),
             "credential": credential.to_json() if credential else None,
             "budget_s": budget_s,
+            "is_behind": poll.is_behind,
             "shape": shape.id if shape else None,
         }
     )

@@ -54,3 +54,11 @@ def test_an_overdue_target_is_polled_within_its_interval_and_a_minute(
     assert (
         now <= slots.resume_ms(target, interval, now) < now + min(interval, slots.RESUME_WITHIN_MS)
     )
+
+
+def test_a_poll_is_behind_after_half_its_interval_and_five_seconds() -> None:
+    """A tick of the leader is no sign of too much work, however short the interval."""
+    assert not slots.is_behind(1_000_000, 1_030_000, 60_000)
+    assert slots.is_behind(1_000_000, 1_030_001, 60_000)
+    assert not slots.is_behind(1_000_000, 1_005_000, 1_000)
+    assert slots.is_behind(1_000_000, 1_005_001, 1_000)
