@@ -128,7 +128,7 @@ class ModuleSet:
 
     @cached_property
     def routes(self) -> dict[Hashable, Any]:
-        """Cache of `shortcut`: routes to the numbers of devices with these modules."""
+        """Cache of `shortcut`: what devices with these modules share, if their rows are the same."""
         return {}
 
     @cached_property

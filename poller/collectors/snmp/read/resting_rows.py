@@ -30,6 +30,8 @@ _SLOW = frozenset(
 )
 #: down, notPresent, lowerLayerDown
 _DOWN = frozenset({2, 6, 7})
+#: Sets of ports that are down, cached for all devices with the same rows together.
+_MAX_FOUND = 32
 
 
 class Rest(enum.IntEnum):
@@ -47,48 +49,66 @@ class RestingRows(NamedTuple):
     states: frozenset[str]
 
 
-def find(rows: Sequence[Row], module_set: ModuleSet, rest: Rest) -> RestingRows | None:
-    """The rows of a full read that may rest; None if there are none.
+class InterfaceNumbers:
+    """The numbers of the interface tables in the rows of a full read.
 
-    A port takes part if its ifOperStatus and ifLastChange are read as numbers.
+    Devices with the same rows share them: only the states differ, which say what may rest.
     """
-    if rest is Rest.NOTHING:
-        return None
 
-    numbers = [_Cell.of(row) for row in rows if _is_interface_number(row[0], module_set)]
-    oper = {cell.port: cell.value for cell in numbers if cell.column == _OPER_STATUS}
-    dated = {cell.port for cell in numbers if cell.column == _LAST_CHANGE}
-    down = {port for port, value in oper.items() if value in _DOWN and rest is Rest.PORTS}
+    def __init__(self, rows: Sequence[Row], module_set: ModuleSet) -> None:
+        cells = []
+        for position, (oid, _) in enumerate(rows):
+            column, _, port = oid.rpartition(".")
+            if _is_interface_number(column, oid, module_set):
+                cells.append(_Cell(oid, column, port, position))
+        dated = {cell.port for cell in cells if cell.column == _LAST_CHANGE}
+        oper = {cell.port: cell.position for cell in cells if cell.column == _OPER_STATUS}
+        #: Position of the ifOperStatus of each port that takes part.
+        self._oper = {port: position for port, position in oper.items() if port in dated}
+        self._cells = [cell for cell in cells if cell.port in self._oper]
+        self._found: dict[tuple[Rest, frozenset[str]], RestingRows | None] = {}
 
-    resting = set()
-    states = set()
-    for cell in numbers:
-        if cell.port not in oper or cell.port not in dated:
-            continue
-        if cell.column in _STATES:
-            states.add(cell.oid)
-        elif cell.column in _SLOW or cell.port in down:
-            resting.add(cell.oid)
-    return RestingRows(frozenset(resting), frozenset(states)) if resting else None
+    def resting(self, rows: Sequence[Row], rest: Rest) -> RestingRows | None:
+        """The rows of a full read that may rest; None if there are none.
+
+        A port takes part if its ifOperStatus and ifLastChange are read as numbers.
+        """
+        if rest is Rest.NOTHING:
+            return None
+        down: frozenset[str] = frozenset()
+        if rest is Rest.PORTS:
+            states = ((port, rows[position][1]) for port, position in self._oper.items())
+            down = frozenset(port for port, state in states if state in _DOWN)
+
+        key = (rest, down)
+        if key not in self._found:
+            if len(self._found) >= _MAX_FOUND:
+                self._found.clear()
+            self._found[key] = self._find(down)
+        return self._found[key]
+
+    def _find(self, down: frozenset[str]) -> RestingRows | None:
+        resting = set()
+        states = set()
+        for cell in self._cells:
+            if cell.column in _STATES:
+                states.add(cell.oid)
+            elif cell.column in _SLOW or cell.port in down:
+                resting.add(cell.oid)
+        return RestingRows(frozenset(resting), frozenset(states)) if resting else None
 
 
 class _Cell(NamedTuple):
-    """One number of an interface table."""
+    """One number of an interface table, and its position in the rows of the full read."""
 
     oid: str
     column: str
     port: str
-    value: object
-
-    @classmethod
-    def of(cls, row: Row) -> _Cell:
-        oid, value = row
-        column, _, port = oid.rpartition(".")
-        return cls(oid, column, port, value)
+    position: int
 
 
-def _is_interface_number(oid: str, module_set: ModuleSet) -> bool:
-    table = oid.rpartition(".")[0].rpartition(".")[0]
+def _is_interface_number(column: str, oid: str, module_set: ModuleSet) -> bool:
+    table = column.rpartition(".")[0]
     if table not in (_IF_ENTRY, _IF_X_ENTRY):
         return False
     return module_set.number_metric(oid) is not None

@@ -6,7 +6,7 @@ not where it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,19 +15,19 @@ from poller.collectors import api
 from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.metrics.reading_plan import Plan
 from poller.collectors.snmp.modules.module_set import ModuleSet
-from poller.collectors.snmp.read import change_detection, lane, resting_rows, route
+from poller.collectors.snmp.read import change_detection, lane, route
 from poller.collectors.snmp.read.change_detection import PartRead, Signals, TableProbe
 from poller.collectors.snmp.read.lane import Lane
 from poller.collectors.snmp.read.poll_links import ParallelWalkers
 from poller.collectors.snmp.read.replay import Replay
 from poller.collectors.snmp.read.request_size import RequestSizes
-from poller.collectors.snmp.read.resting_rows import Rest
+from poller.collectors.snmp.read.resting_rows import InterfaceNumbers, Rest
 from poller.collectors.snmp.read.route import Capacity, Route, RowRange
 from poller.collectors.snmp.read.walker import Walker
 from poller.collectors.snmp.wire.value_types import Value
 from poller.domain.metrics.reading import ReadingSet
 
-#: Routes cached for all devices of a module set together.
+#: Routes and numbers of interfaces, cached for all devices of a module set together.
 _MAX_ROUTES = 1_024
 
 
@@ -46,6 +46,12 @@ class FullRead(NamedTuple):
         for read in self.reads:
             rows += read.rows
         return rows
+
+    @property
+    def shape(self) -> Hashable:
+        """The OIDs that were read. Devices of one kind have the same."""
+        hashes = [hash(tuple([oid for oid, _ in read.rows])) for read in self.reads]
+        return (*(read.part for read in self.reads), *hashes)
 
 
 @dataclass(slots=True)
@@ -134,33 +140,28 @@ def make(
     capacity = Capacity(sizes.rows_per_response, sizes.oids_per_get)
     signal_oids = tuple(full_read.signals)
     signals = Signals(now, tuple(full_read.signals.values()))
+    routes = _Routes(full_read, module_set, full_read.shape, signal_oids, capacity)
 
     if previous is not None and previous.fits(full_plan, capacity, signal_oids):
         made = replace(previous, signals=signals, period=period, restless=False, replayable=True)
     else:
-        chosen = _cached_route(full_read, module_set, signal_oids, capacity)
+        chosen = routes.find()
         if not chosen.positions:
             return None
         plan = _narrowed_plan(full_plan, full_read, chosen)
         made = _shortcut(chosen, plan, full_plan, capacity, signal_oids, signals, period)
 
-    made.lane = _lane(made, full_read, module_set, values, rest)
+    made.lane = _lane(made, routes, values, rest)
     return made
 
 
-def _lane(
-    whole: Shortcut,
-    full_read: FullRead,
-    module_set: ModuleSet,
-    values: Sequence[float],
-    rest: Rest,
-) -> Lane | None:
+def _lane(whole: Shortcut, routes: _Routes, values: Sequence[float], rest: Rest) -> Lane | None:
     """The lean read beside a shortcut; None if nothing rests, or too little to pay."""
-    rows = full_read.rows
-    found = resting_rows.find(rows, module_set, rest)
+    rows = routes.full_read.rows
+    found = routes.interface_numbers(rows).resting(rows, rest)
     if found is None:
         return None
-    lean = _cached_route(full_read, module_set, whole.signal_oids, whole.capacity, found.resting)
+    lean = routes.find(found.resting)
     most = lane.WORTHWHILE * route.count_requests(whole.route, whole.capacity)
     if route.count_requests(lean, whole.capacity) > most:
         return None
@@ -197,25 +198,39 @@ def _narrowed_plan(full_plan: Plan, full_read: FullRead, chosen: Route) -> Plan:
     return full_plan.narrowed(oids, values, chosen.positions)
 
 
-def _cached_route(
-    full_read: FullRead,
-    module_set: ModuleSet,
-    signal_oids: tuple[str, ...],
-    capacity: Capacity,
-    resting: frozenset[str] = frozenset(),
-) -> Route:
-    """Devices of one kind have the same rows, and share their route."""
-    parts = [read.part for read in full_read.reads]
-    oid_hashes = [hash(tuple(oid for oid, _ in read.rows)) for read in full_read.reads]
-    key = (signal_oids, capacity, hash(resting), *parts, *oid_hashes)
+class _Routes(NamedTuple):
+    """Routes and resting rows, which devices with the same rows share."""
 
-    cached = module_set.routes.get(key)
-    if cached is None:
-        if len(module_set.routes) >= _MAX_ROUTES:
-            module_set.routes.clear()
-        cached = route.find(full_read.reads, module_set, signal_oids, capacity, resting)
-        module_set.routes[key] = cached
-    return cached
+    full_read: FullRead
+    module_set: ModuleSet
+    shape: Hashable  # of the full read
+    signal_oids: tuple[str, ...]
+    capacity: Capacity
+
+    def find(self, resting: frozenset[str] = frozenset()) -> Route:
+        """The route without the resting rows."""
+        key = (self.signal_oids, self.capacity, resting, self.shape)
+        cached: Route | None = self.module_set.routes.get(key)
+        if cached is None:
+            reads, module_set = self.full_read.reads, self.module_set
+            cached = route.find(reads, module_set, self.signal_oids, self.capacity, resting)
+            _keep(module_set, key, cached)
+        return cached
+
+    def interface_numbers(self, rows: Sequence[Row]) -> InterfaceNumbers:
+        """The numbers of interface tables in the rows."""
+        key = (InterfaceNumbers, self.shape)
+        cached: InterfaceNumbers | None = self.module_set.routes.get(key)
+        if cached is None:
+            cached = InterfaceNumbers(rows, self.module_set)
+            _keep(self.module_set, key, cached)
+        return cached
+
+
+def _keep(module_set: ModuleSet, key: Hashable, value: Route | InterfaceNumbers) -> None:
+    if len(module_set.routes) >= _MAX_ROUTES:
+        module_set.routes.clear()
+    module_set.routes[key] = value
 
 
 class RouteFailed(Exception):
