@@ -128,7 +128,7 @@ class ModuleSet:
 
     @cached_property
     def routes(self) -> dict[Hashable, Any]:
-        """Cache of `shortcut`: what devices with these modules share, if their rows are the same."""
+        """Cache of `shortcut`: what devices with these modules and the same rows share."""
         return {}
 
     @cached_property
