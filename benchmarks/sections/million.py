@@ -255,7 +255,7 @@ def _notes(size: Size, first: Fleet) -> list[str]:
 SECTION = Section(
     asks="what do a million interfaces a minute take, and how many do these cores carry?",
     sizes={
-        "full": Size(SWITCHES, 60, 120, 60, 600, 65_000),
+        "full": Size(SWITCHES, 60, 120, 60, 600, 130_000),
         "small": Size(400, 10, 10, 10, 30, 1_500),
         "tiny": Size(3, 1, 2, 1, 2, 6),
     },
