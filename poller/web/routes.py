@@ -49,6 +49,7 @@ from poller.web.page_routes.fleet import (
     overview_routes,
     sites_routes,
 )
+from poller.web.page_routes.inventory import device_edit_routes, new_target_routes
 from poller.web.page_routes.work import job_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
@@ -184,6 +185,8 @@ def create_app(
         device_tabs.add(app, page, snapshots)
         device_plots.add(app, page)
         device_forms.add(app, page)
+        device_edit_routes.add(app, page)
+        new_target_routes.add(app, page)
         bulk_routes.add(app, page)
         alert_routes.add(app, page)
         maintenance_routes.add(app, page)

@@ -17,6 +17,9 @@ _DONE = {
     "enable": "Enabled: polled again.",
     "disable": "Disabled: not polled until it is enabled again.",
     "edit": "Saved: polled with the new values from the next poll on.",
+    "add": "Added: the first poll comes within one interval.",
+    "target": "Added: the first poll comes within one interval.",
+    "remove": "Removed.",
     "same": "Nothing was changed.",
 }
 _TONES = {"ok": Tone.OK, "degraded": Tone.LATE, "failing": Tone.FAILING, WAITING: Tone.UNKNOWN}

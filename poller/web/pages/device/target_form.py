@@ -34,6 +34,8 @@ class FormField:
     error: str = ""
     is_long: bool = False
     is_required: bool = False
+    suggestions: Sequence[str] = ()
+    empty: str = "(default)"  # what an empty choice is called
 
     @property
     def key(self) -> str:
@@ -79,7 +81,7 @@ def build(target: Target, described: Sequence[Mapping[str, Any]]) -> TargetForm:
         collector=target.collector,
         version=target.tag,
         schedule=_schedule(target),
-        options=[_option(option, target.options) for option in described],
+        options=[option_field(option, target.options) for option in described],
     )
 
 
@@ -102,10 +104,10 @@ def refused(
     form: TargetForm, sent: Mapping[str, str], message: str, hint: str, field: str
 ) -> TargetForm:
     """Return the form with the texts that were sent, and the error beside its field."""
-    named = {field, f"{OPTION}{field.removeprefix('options.')}"}
+    named = f"{OPTION}{field.removeprefix('options.')}" if field.startswith("options.") else field
 
     def kept(each: FormField) -> FormField:
-        is_wrong = each.name in named or _is_named(each, message)
+        is_wrong = each.name == named or _is_named(each, message)
         return replace(each, text=_sent(each, sent), error=message if is_wrong else "")
 
     return replace(
@@ -185,7 +187,8 @@ def _length(name: str, label: str, value_ms: int | None, help_: str = "") -> For
     return FormField(name, label, text, help_)
 
 
-def _option(described: Mapping[str, Any], stored: Mapping[str, Any]) -> FormField:
+def option_field(described: Mapping[str, Any], stored: Mapping[str, Any]) -> FormField:
+    """Return the field of an option that a collector describes."""
     name = described["name"]
     kind = described["type"]
     text = text_of(stored.get(name)) if name in stored else ""

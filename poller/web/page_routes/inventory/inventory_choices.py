@@ -1,0 +1,19 @@
+"""The names that the forms of devices and targets offer to their reader."""
+
+from __future__ import annotations
+
+from poller.service import site_actions
+from poller.service.inventory import credential_actions
+from poller.web.api.contract.needs import Call
+from poller.web.pages.inventory.device_form import Choices
+
+
+def names(call: Call) -> Choices:
+    """Return the credentials and sites that the reader may use. Raises StoreError."""
+    sites = site_actions.listing(call.services, call.actor)
+    return Choices(credentials(call), [each.name for each in sites if each.name])
+
+
+def credentials(call: Call) -> list[str]:
+    """Return the names of the credentials that the reader may use. Raises StoreError."""
+    return [each.name for each in credential_actions.listing(call.services, call.actor)]

@@ -1,0 +1,1 @@
+"""Devices, targets and sites are added, edited and removed here: what the forms show."""
