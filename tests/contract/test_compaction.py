@@ -257,6 +257,38 @@ def test_a_damaged_block_does_not_hold_up_other_targets(engine: Engine) -> None:
     assert len(polls_of_span.between(engine, 2, 0, 2**62)) == 9
 
 
+def test_a_backlog_of_a_damaged_target_holds_up_no_other(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its polls stay, more than one step moves; a target that is not polled any more is beside it.
+
+    The run still comes to the targets behind, and to its end.
+    """
+    monkeypatch.setattr(compaction, "LOOK", 2)
+    monkeypatch.setattr(compaction, "MOST_POLLS", 3)
+    write(engine, *(poll(1, START + n * MINUTE) for n in range(5)))
+    compact(engine)
+    with sql.writing(engine) as conn:
+        own = tables.history_blocks.c.target_id == 1
+        conn.execute(sa.update(tables.history_blocks).where(own).values(data=b"\x01nonsense"))
+    write(engine, *(poll(1, START + n * MINUTE) for n in range(5, 15)))
+    write(engine, poll(2, START))
+    write(engine, *(poll(3, START + n * MINUTE) for n in range(5)))
+
+    started_mono = time.monotonic()
+    done = compaction.compact(engine, NOW, lambda _: None, started_mono + 5)
+    assert (done.damaged, done.is_complete) == ([1], True)
+    assert len(polls_of_span.between(engine, 3, 0, 2**62)) == 5
+    assert done.polls == 4
+
+
+def test_a_target_with_one_poll_only_takes_no_step(engine: Engine) -> None:
+    """The newest poll stays, so a device that is gone for days is nothing to move."""
+    write(engine, poll(1, START))
+    found = compaction.walk(engine, 0, 10, NOW)
+    assert (found.due, found.last) == ([], None)
+
+
 def test_kill_9_in_the_middle_loses_and_doubles_nothing(engine: Engine) -> None:
     """A process that is killed while it compacts leaves every poll in exactly one place."""
     ids = range(1, 101)

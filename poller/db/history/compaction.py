@@ -54,7 +54,7 @@ class Walk(NamedTuple):
 
     due: list[Due]
     last: int | None  # None: there are no further targets
-    is_cut: bool  # a target has more polls than one step moves
+    cut: frozenset[int]  # targets that have more polls than one step moves
 
 
 class Moved(NamedTuple):
@@ -93,7 +93,8 @@ def compact(engine: Engine, now_ms: int, rest: Rest, until_mono: float) -> Compa
             started_mono = time.monotonic()
             _step_or_parts(engine, some, done)
             rest(time.monotonic() - started_mono)
-        if not (found.is_cut and due):
+        # A damaged target keeps its polls: to look for them once more would go on for ever.
+        if not found.cut.difference(done.damaged):
             after = found.last
     done.is_complete = True
     return done
@@ -123,29 +124,31 @@ def walk(engine: Engine, after: int, limit: int, now_ms: int) -> Walk:
         found = conn.execute(_WALK, {"after": after, "limit": limit}).all()
         rows = [row for row in found if row.id is not None]
         settled = {row.id: block_merge.settled_before(row.id, now_ms) for row in rows}
-        waiting = [row.id for row in rows if row.oldest_ms < settled[row.id]]
-        due, is_cut = _bounded(conn, waiting, settled) if waiting else ([], False)
-    return Walk(due, rows[-1].id if len(rows) == limit else None, is_cut)
+        waiting = {row.id: row.oldest_ms for row in rows if row.oldest_ms < settled[row.id]}
+        due, cut = _bounded(conn, waiting, settled) if waiting else ([], frozenset())
+    return Walk(due, rows[-1].id if len(rows) == limit else None, cut)
 
 
 def _bounded(
-    conn: Connection, ids: Sequence[int], settled: Mapping[int, int]
-) -> tuple[list[Due], bool]:
+    conn: Connection, oldest_ms: Mapping[int, int], settled: Mapping[int, int]
+) -> tuple[list[Due], frozenset[int]]:
     """Leave the newest poll of each target, and polls beyond those of one step.
 
-    Returns what is left to move, and whether a target has more.
+    Returns what is left to move, and the targets that have more.
     """
     due = []
-    is_cut = False
+    cut = set()
+    ids = list(oldest_ms)
     is_postgresql = conn.dialect.name == "postgresql"
-    values = {"most": MOST_POLLS, "ids": list(ids) if is_postgresql else json.dumps(list(ids))}
+    values = {"most": MOST_POLLS, "ids": ids if is_postgresql else json.dumps(ids)}
     for target_id, newest_ms, next_ms in conn.execute(_ENDS[conn.dialect.name], values):
         before_ms = min(settled[target_id], newest_ms)
         if next_ms is not None and next_ms < before_ms:
             before_ms = next_ms
-            is_cut = True
-        due.append(Due(target_id, before_ms))
-    return due, is_cut
+            cut.add(target_id)
+        if oldest_ms[target_id] < before_ms:
+            due.append(Due(target_id, before_ms))
+    return due, frozenset(cut)
 
 
 def step(engine: Engine, due: Sequence[Due]) -> Moved:

@@ -1,8 +1,8 @@
 """A matrix of numbers in few bytes, of which single rows can be read.
 
 Each row has the form that suits it. Rows that never change are written once, rows of whole numbers
-by exact differences, others with the precision of float32 unless all of it is asked for. Rows of
-one form lie together, each with its lowest bytes first.
+by exact differences, others with the precision of float32 unless all of it is asked for or a number
+is beyond float32. Rows of one form lie together, each with its lowest bytes first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from poller.domain.rollups.sample_columns import Floats, Integers
 
 #: Whole numbers beyond this are not exact in a float64.
 _EXACT = 2.0**53
+#: Float32 has seven digits of numbers between these two.
+_LEAST_FLOAT = float(np.finfo(np.float32).tiny)
+_MOST_FLOAT = float(np.finfo(np.float32).max)
 
 #: Forms of a row: zeros; whole numbers of 1 to 8 bytes; floats; one number for all columns.
 _ZEROS = 0
@@ -42,7 +45,7 @@ class PackedMatrix(NamedTuple):
 
 def packed(matrix: Floats, exact: Flags) -> bytes:
     """Return the bytes of a matrix of finite numbers. Rows that are `exact` lose no bit."""
-    forms = np.where(exact, _DOUBLE, _FLOAT).astype(np.uint8)
+    forms = np.where(exact | _is_beyond_float(matrix), _DOUBLE, _FLOAT).astype(np.uint8)
     is_constant = (matrix == matrix[:, :1]).all(axis=1)
     forms[is_constant] = np.where(matrix[is_constant, 0] == 0, _ZEROS, _CONSTANT)
     moving = np.flatnonzero(~is_constant)
@@ -104,6 +107,12 @@ def _starts(forms: NDArray[np.uint8], columns: int) -> Integers:
     starts = np.empty_like(lengths)
     np.put_along_axis(starts, order, np.cumsum(lengths, axis=1) - lengths, axis=1)
     return starts
+
+
+def _is_beyond_float(rows: Floats) -> Flags:
+    size = np.abs(rows)
+    is_fit = (size == 0) | ((size >= _LEAST_FLOAT) & (size <= _MOST_FLOAT))
+    return np.asarray(~is_fit.all(axis=1))
 
 
 def _is_whole(rows: Floats) -> Flags:

@@ -83,6 +83,18 @@ def test_a_roll_up_that_is_stored_again_does_not_drift(original: Rollup) -> None
     assert np.array_equal(twice.gauges.mean, once.gauges.mean)
 
 
+def test_gauges_of_any_size_come_back() -> None:
+    """A number that float32 cannot hold is neither endless nor zero."""
+    values = (1.5e39, 2.5e39, 1e300, 1e-50, -3e-60, 0.1)
+    samples = [(START + n * MINUTE, values[n // 20 % 6]) for n in range(120)]
+    polls = shaped(one_series(series("load"), samples))
+    original = day_rollup.roll_up(polls, Buckets(START, 300_000, 24), MINUTE)
+    assert original is not None
+    found = rollup_codec.decode(rollup_codec.encode(original)).gauges
+    for stat in ("mean", "low", "high", "last"):
+        assert np.allclose(getattr(found, stat), getattr(original.gauges, stat), rtol=1e-6, atol=0)
+
+
 @cache
 def _a_day() -> bytes:
     samples = [(START + n * MINUTE, n * 1_000.0 + n % 7) for n in range(1440)]
