@@ -26,17 +26,13 @@ class CutSpans:
 
         The parts of a span add up to its amount, in this roll-up and in that of the next day.
         """
-        share = self.inside_ms / self.length_ms[self.span]
-        parts = amounts[:, self.span] * share
+        parts = self._parts(amounts)
         is_whole = (amounts == np.floor(amounts)).all(axis=1)
-        parts = np.where(is_whole[:, None], np.floor(parts + 0.5), parts)
-        return np.asarray(np.diff(self._before(amounts) + parts, axis=1))
+        return self._added(amounts, np.where(is_whole[:, None], np.floor(parts + 0.5), parts))
 
     def sums(self, amounts: Floats) -> Floats:
         """Return the sum of amounts in each bucket."""
-        share = self.inside_ms / self.length_ms[self.span]
-        parts = amounts[:, self.span] * share
-        return np.asarray(np.diff(self._before(amounts) + parts, axis=1))
+        return self._added(amounts, self._parts(amounts))
 
     def lengths(self, flags: NDArray[np.bool_]) -> Integers:
         """Return the time of the flagged spans in each bucket."""
@@ -50,6 +46,24 @@ class CutSpans:
         pairs = np.stack((self.first, self.end), axis=1).ravel()
         least = np.minimum.reduceat(padded, pairs, axis=1)[:, ::2]
         return np.asarray(np.where(self.end > self.first, least, np.inf))
+
+    def _parts(self, amounts: Floats) -> Floats:
+        """Return the part of a span's amount that lies before each edge."""
+        share = self.inside_ms / self.length_ms[self.span]
+        return np.asarray(amounts[:, self.span] * share)
+
+    def _added(self, amounts: Floats, parts: Floats) -> Floats:
+        """Return what is left of the first span, whole spans, and the part of the last one.
+
+        No bucket is a difference of sums over the day: after one huge amount it would be noise.
+        """
+        first, last = self.span[:-1], self.span[1:]
+        padded = np.concatenate((amounts, np.zeros((len(amounts), 1))), axis=1)
+        pairs = np.stack((first + 1, np.maximum(last, first + 1)), axis=1).ravel()
+        whole = np.add.reduceat(padded, pairs, axis=1)[:, ::2]
+        whole = np.where(last > first + 1, whole, 0.0)
+        left = amounts[:, first] - parts[:, :-1] + whole + parts[:, 1:]
+        return np.asarray(np.where(last > first, left, parts[:, 1:] - parts[:, :-1]))
 
     def _before(self, amounts: NDArray[Number]) -> NDArray[Number]:
         """Return the sum of all spans before the one that each edge lies in."""

@@ -100,6 +100,22 @@ def test_a_gauge_holds_until_its_next_sample_or_two_and_a_half_intervals() -> No
     assert (table.low[0, 0], table.high[0, 0], table.last[0, 0]) == (20, 30, 30)
 
 
+def test_one_huge_sample_spoils_no_other_bucket() -> None:
+    """An agent that answers 2**64 - 1 once: means and totals of the hour after it are right."""
+    readings = [40.0 + minute % 3 for minute in range(61)]
+    readings[2] = 2.0**64
+    samples = [(START + minute * MINUTE, value) for minute, value in enumerate(readings)]
+    gauges = rolled(one_series(TEMPERATURE, samples)).gauges
+    for bucket in range(1, 12):
+        held = readings[bucket * 5 : bucket * 5 + 5]
+        assert gauges.mean[0, bucket] == pytest.approx(sum(held) / 5)
+
+    counts = every_minute(0, 61)
+    counts[2] = (counts[2][0], 2.0**64)
+    plain = series("errors", Kind.COUNTER, 0)
+    assert rolled(one_series(plain, counts)).counters.total[0, 1:].tolist() == [3_000.0] * 11
+
+
 def test_a_state_is_the_time_of_each_value() -> None:
     """A link that was down for two minutes: a mean of 1.4 would say nothing."""
     states = (1.0, 1.0, 2.0, 2.0, 1.0, 1.0)
