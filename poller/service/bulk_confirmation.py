@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from poller import errors
 
+#: Above this count a person types the number: a `y` or a button is too easy.
+MANY = 1_000
+
 
 def refuse_unconfirmed(action: str, count: int, number: int | None, free: int = 1) -> None:
     """Raise NotConfirmed unless `number` is the number of matches. Up to `free` need none.

@@ -50,7 +50,7 @@ from poller.web.page_routes.fleet import (
     sites_routes,
 )
 from poller.web.page_routes.inventory import device_edit_routes, new_target_routes
-from poller.web.page_routes.work import job_routes
+from poller.web.page_routes.work import job_routes, letter_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
 
@@ -190,6 +190,7 @@ def create_app(
         bulk_routes.add(app, page)
         alert_routes.add(app, page)
         maintenance_routes.add(app, page)
+        letter_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
         exporter = Exporter(services, finder)

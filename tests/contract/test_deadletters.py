@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db.inventory import devices, targets
 from poller.db.inventory.inventory_feed import Author
-from poller.db.record import dead_letter_rows
+from poller.db.record import dead_letter_rows, letter_groups
 from poller.db.record.dead_letter_rows import Wanted
 from poller.domain.failures.dead_letter import Letter, Reason
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
@@ -62,7 +62,7 @@ def test_letters_have_pages_and_sites(engine: Engine, ids: list[int]) -> None:
     assert [named.letter.target_id for named in rest] == [ids[1]]
     here = dead_letter_rows.listing(engine, Wanted(site="ber"))
     assert [named.letter.target_id for named in here] == [ids[2]]
-    assert sum(group.letters for group in dead_letter_rows.groups(engine, Wanted(site="ams"))) == 2
+    assert sum(group.letters for group in letter_groups.groups(engine, Wanted(site="ams"))) == 2
 
 
 def test_a_letter_comes_back_as_it_was_written(engine: Engine, ids: list[int]) -> None:
@@ -168,7 +168,7 @@ def test_letters_are_grouped_by_common_fields(engine: Engine, ids: list[int]) ->
     dead_letter_rows.write(
         engine, [letter(i, first_ms=number, last_ms=5_000 + number) for number, i in enumerate(ids)]
     )
-    largest, other = dead_letter_rows.groups(engine, EVERY)
+    largest, other = letter_groups.groups(engine, EVERY)
     assert (largest.collector, largest.letters, largest.devices) == ("snmp", 3, 3)
     assert (largest.first_ms, largest.last_ms, other.collector) == (0, 5_002, "ping")
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from poller import errors
+from poller.service.bulk_confirmation import MANY
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
@@ -21,9 +22,6 @@ Number = Annotated[
 ]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")]
-
-#: Above this count the operator types the number: a `y` is typed too easily.
-MANY = 1_000
 
 
 def confirm(action: str, count: int, yes: bool) -> None:

@@ -50,6 +50,10 @@ class LetterFilter:
             autocompletion=completion.devices,
         ),
     ] = ""
+    message: Annotated[
+        str,
+        typer.Option("--message", metavar="TEXT", help="Only with exactly this text of the error."),
+    ] = ""
 
     @property
     def is_empty(self) -> bool:
@@ -75,7 +79,7 @@ def query(letters: LetterFilter, targets: FilterOptions) -> LetterQuery:
     from poller.service.operations.letter_actions import LetterQuery
 
     named = target_arguments.named_pairs([letters.device]) if letters.device else []
-    return LetterQuery(letters.checked_reason(), targets.parse(), named)
+    return LetterQuery(letters.checked_reason(), targets.parse(), named, letters.message)
 
 
 def selected_letters(

@@ -26,6 +26,7 @@ from poller.cli.output.columns import (
     target_column,
 )
 from poller.cli.output.render import Json, Limit
+from poller.domain.failures.dead_letter import GroupBy
 from poller.presentation import formatting
 from poller.service import command_actor
 
@@ -42,10 +43,20 @@ app = typer.Typer(
 
 All = Annotated[bool, typer.Option("--all", help="Every dead letter there is.")]
 
-_GROUP_COLUMNS = (
+_CAUSE = (
     column("REASON", "reason", fit=Fit.WHOLE),
     column("CODE", "error_code", fit=Fit.WHOLE),
     column("COLLECTOR", "collector"),
+)
+#: The columns of what the letters of a group share.
+_SHARED = {
+    GroupBy.CAUSE: _CAUSE,
+    GroupBy.TEXT: (*_CAUSE, column("ERROR", "message", fit=Fit.REST)),
+    GroupBy.COLLECTOR: (column("COLLECTOR", "collector"),),
+    GroupBy.SITE: (column("SITE", "site"),),
+    GroupBy.DEVICE: (column("DEVICE", "device"),),
+}
+_GROUP_COLUMNS = (
     column("LETTERS", "letters", right=True),
     column("DEVICES", "devices", right=True),
     age_column("FIRST", "first_seconds", tail=" ago", fit=Fit.CUT),
@@ -64,7 +75,13 @@ _COLUMNS = (
 @app.command("list")
 @expand_options
 def list_(
-    letters: LetterFilter, targets: FilterOptions, limit: Limit = 50, as_json: Json = False
+    letters: LetterFilter,
+    targets: FilterOptions,
+    by: Annotated[
+        GroupBy, typer.Option("--group", help="What the letters of a group share.")
+    ] = GroupBy.CAUSE,
+    limit: Limit = 50,
+    as_json: Json = False,
 ) -> None:
     """List groups of one cause, then the dead letters, the oldest first."""
     from poller.service.operations import letter_actions
@@ -73,7 +90,7 @@ def list_(
     inventory_database.database(services)
     actor = command_actor.of_command()
     wanted = letter_filter.query(letters, targets)
-    groups = letter_actions.groups(services, actor, wanted)
+    groups = letter_actions.groups(services, actor, wanted, by)
     found = letter_actions.page(services, actor, wanted, limit)
     total = sum(group.letters for group in groups)
     group_items = [asdict(group) for group in groups]
@@ -89,7 +106,7 @@ def list_(
         render.note("no dead letter matches" if is_filtered else "no dead letter")
         return
 
-    render.listing("", group_items, _GROUP_COLUMNS, as_json=False)
+    render.listing("", group_items, (*_SHARED[by], *_GROUP_COLUMNS), as_json=False)
     render.echo("")
     render.listing("", items, _COLUMNS, as_json=False)
     letters_text = formatting.counted(total, "dead letter")

@@ -42,22 +42,9 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Letters that most likely have one cause."""
-
-    reason: str
-    error_code: str
-    collector: str
-    letters: int
-    devices: int
-    first_ms: int  # first failure
-    last_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class Wanted:
     """A filter for letters: an empty field matches every letter. `ids` are ids of targets; `site`
-    is the one site whose letters are wanted.
+    is the one site whose letters are wanted; `message` is the whole text of the error.
     """
 
     reason: str = ""
@@ -65,6 +52,7 @@ class Wanted:
     collector: str = ""
     ids: Collection[int] | None = None
     site: str | None = None
+    message: str = ""
 
 
 def write(engine: Engine, letters: Sequence[Letter]) -> None:
@@ -124,27 +112,6 @@ def forget_absent(engine: Engine) -> int:
         return conn.execute(absent).rowcount
 
 
-def groups(engine: Engine, wanted: Wanted) -> list[Group]:
-    """Return groups of letters, the largest first."""
-    letters = sa.func.count().label("letters")
-    key = (dead_letters.c.reason, dead_letters.c.error_code, targets.c.collector)
-    query = (
-        sa.select(
-            *key,
-            letters,
-            sa.func.count(targets.c.device_id.distinct()).label("devices"),
-            sa.func.min(dead_letters.c.first_ms).label("first_ms"),
-            sa.func.max(dead_letters.c.last_ms).label("last_ms"),
-        )
-        .select_from(_JOINED)
-        .where(*_conditions(wanted))
-        .group_by(*key)
-        .order_by(letters.desc(), *key)
-    )
-    with sql.single_read(engine) as conn:
-        return [Group(**row._mapping) for row in conn.execute(query)]
-
-
 def listing(
     engine: Engine,
     wanted: Wanted,
@@ -153,7 +120,7 @@ def listing(
 ) -> list[Named]:
     """Return letters, the oldest first, from the one after `after` (parked, target) on."""
     key = (dead_letters.c.parked_ms, dead_letters.c.target_id)
-    query = _NAMED.where(*_conditions(wanted)).order_by(*key)
+    query = _NAMED.where(*conditions(wanted)).order_by(*key)
     if after is not None:
         query = query.where(sa.tuple_(*key) > sa.tuple_(*after))
     with sql.single_read(engine) as conn:
@@ -182,7 +149,7 @@ def of_targets(engine: Engine, ids: Collection[int]) -> dict[int, Letter]:
 
 
 def count(engine: Engine, wanted: Wanted) -> int:
-    query = sa.select(sa.func.count()).select_from(_JOINED).where(*_conditions(wanted))
+    query = sa.select(sa.func.count()).select_from(JOINED).where(*conditions(wanted))
     with sql.single_read(engine) as conn:
         return int(conn.execute(query).scalar_one())
 
@@ -231,16 +198,21 @@ def known(engine: Engine, ids: Collection[int]) -> set[int]:
         return set(conn.execute(query).scalars())
 
 
-def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
-    texts = {dead_letters.c.reason: wanted.reason, targets.c.collector: wanted.collector}
-    conditions = [column == text for column, text in texts.items() if text]
+def conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions of a filter on `JOINED`."""
+    texts = {
+        dead_letters.c.reason: wanted.reason,
+        dead_letters.c.message: wanted.message,
+        targets.c.collector: wanted.collector,
+    }
+    found = [column == text for column, text in texts.items() if text]
     if wanted.codes:
-        conditions.append(in_list(dead_letters.c.error_code, wanted.codes))
+        found.append(in_list(dead_letters.c.error_code, wanted.codes))
     if wanted.ids is not None:
-        conditions.append(in_list(dead_letters.c.target_id, wanted.ids))
+        found.append(in_list(dead_letters.c.target_id, wanted.ids))
     if wanted.site is not None:
-        conditions.append(sa.func.coalesce(sites.c.name, "") == wanted.site)
-    return conditions
+        found.append(site_name == wanted.site)
+    return found
 
 
 def _letter(row: Any) -> Letter:
@@ -275,8 +247,12 @@ _POLLED = (
     .where(targets.c.enabled, devices.c.enabled)
 )
 
+#: The name of the site of a letter; empty for none.
+#: A parameter instead of the literal would be another expression for PostgreSQL each time.
+site_name = sa.func.coalesce(sites.c.name, sa.literal_column("''"))
+
 #: Letters of enabled targets only: `forget_absent` is about to remove the others.
-_JOINED = (
+JOINED = (
     dead_letters.join(targets, dead_letters.c.target_id == targets.c.id)
     .join(
         devices, sa.and_(targets.c.device_id == devices.c.id, targets.c.enabled, devices.c.enabled)
@@ -288,7 +264,7 @@ _NAMED = sa.select(
     devices.c.name.label("device"),
     targets.c.name.label("target"),
     targets.c.collector,
-    sa.func.coalesce(sites.c.name, "").label("site"),
+    site_name.label("site"),
     targets.c.device_id,
     *dead_letters.c,
-).select_from(_JOINED)
+).select_from(JOINED)

@@ -36,6 +36,16 @@ class Reason(enum.StrEnum):
     OPEN_TOO_LONG = "open_too_long"
 
 
+class GroupBy(enum.StrEnum):
+    """What the letters of a group have in common."""
+
+    CAUSE = "cause"  # reason, error code and collector
+    TEXT = "text"  # the same, and the whole text of the error
+    COLLECTOR = "collector"
+    SITE = "site"
+    DEVICE = "device"
+
+
 @dataclass(frozen=True, slots=True)
 class Letter:
     """One dead letter.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from poller import errors, event_publisher
 from poller.db.inventory.inventory_feed import Author
-from poller.db.record import dead_letter_rows
+from poller.db.record import dead_letter_rows, letter_groups
 from poller.db.record.dead_letter_rows import Named, Wanted
 from poller.domain.access.actor import Actor
+from poller.domain.failures.dead_letter import GroupBy
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.target_filter import ANY, TargetFilter
 from poller.domain.record.event_kinds import Event, Kind
@@ -34,12 +36,13 @@ _REQUEUED = ("due", "inflight")
 @dataclass(frozen=True, slots=True)
 class LetterQuery:
     """Which letters. A reason says why a target is parked; `code` of the filter is the letter's
-    own code, not that of the last poll.
+    own code, not that of the last poll. `message` is the whole text of its error.
     """
 
     reason: str = ""
     wanted: TargetFilter = ANY
     named: Sequence[target_choice.Named] = ()
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +94,30 @@ def page(
     """Return letters, the oldest first. Raises NotFound for an unknown name, NotAllowed."""
     wanted = conditions(services, actor, query)
     found = dead_letter_rows.listing(services.engine, wanted, limit + 1, after)
-    now_ms = event_publisher.now_ms()
+    return page_of(found, limit, event_publisher.now_ms())
+
+
+def page_of(found: Sequence[Named], limit: int, now_ms: int) -> LetterPage:
+    """Return rows as a page; one row more than the limit says that there is a next page."""
     items = [shown_letters.letter(named, now_ms) for named in found[:limit]]
     last = found[limit - 1].letter if len(found) > limit else None
     return LetterPage(items, (last.parked_ms, last.target_id) if last else None)
 
 
-def groups(services: Services, actor: Actor, query: LetterQuery) -> list[ShownGroup]:
-    """Return groups of one cause, the largest first. Raises as `page` does."""
+def groups(
+    services: Services,
+    actor: Actor,
+    query: LetterQuery,
+    by: GroupBy = GroupBy.CAUSE,
+    limit: int | None = None,
+) -> list[ShownGroup]:
+    """Return groups, those of one cause unless said otherwise, the largest first. Raises as `page`
+    does.
+    """
     wanted = conditions(services, actor, query)
     now_ms = event_publisher.now_ms()
-    found = dead_letter_rows.groups(services.engine, wanted)
+    since_ms = now_ms - shown_letters.ARRIVED_MS
+    found = letter_groups.groups(services.engine, wanted, by, since_ms, limit)
     return [shown_letters.group(each, now_ms) for each in found]
 
 
@@ -146,7 +162,13 @@ def conditions(services: Services, actor: Actor, query: LetterQuery) -> Wanted:
     if query.named:
         named = set(target_choice.named(services, actor, query.named))
         ids = named if ids is None else ids & named
-    return Wanted(reason=query.reason, codes=query.wanted.codes, ids=ids, site=actor.site)
+    return Wanted(
+        reason=query.reason,
+        codes=query.wanted.codes,
+        ids=ids,
+        site=actor.site,
+        message=query.message,
+    )
 
 
 def text(query: LetterQuery) -> str:
@@ -154,6 +176,7 @@ def text(query: LetterQuery) -> str:
     words = [f"reason:{query.reason}"] if query.reason else []
     words += [device if name is None else f"{device}/{name}" for device, name in query.named]
     words += [target_filter.text(query.wanted)] if not query.wanted.is_empty else []
+    words += [f"message:{shlex.quote(query.message)}"] if query.message else []
     return " ".join(words) or "all dead letters"
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from poller.db.record.dead_letter_rows import Group, Named
+from poller.db.record.dead_letter_rows import Named
+from poller.db.record.letter_groups import Group
 from poller.domain.failures import error_codes
 from poller.presentation import formatting
+
+#: A group has the number of letters that arrived in this time.
+ARRIVED_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +38,27 @@ class ShownLetter:
 
 @dataclass(frozen=True, slots=True)
 class ShownGroup:
-    """Letters that most likely have one cause."""
+    """Letters that most likely have one cause, or that share another thing. What they do not share
+    is empty; `message` is then the error of one of them, of as many different ones as `texts`.
+    """
 
     reason: str
     error_code: str
     category: str
     collector: str
+    site: str
+    device: str
+    message: str
+    texts: int
     letters: int
     devices: int
+    sites: int
     first_failure: datetime | None
     last_failure: datetime | None
     first_seconds: int
     last_seconds: int
+    oldest_seconds: int
+    arrived_last_hour: int
 
 
 def letter(named: Named, now_ms: int) -> ShownLetter:
@@ -76,14 +89,21 @@ def group(of: Group, now_ms: int) -> ShownGroup:
     return ShownGroup(
         reason=of.reason,
         error_code=of.error_code,
-        category=error_codes.category_of(of.error_code),
+        category=error_codes.category_of(of.error_code) if of.error_code else "",
         collector=of.collector,
+        site=of.site,
+        device=of.device,
+        message=of.message,
+        texts=of.texts,
         letters=of.letters,
         devices=of.devices,
+        sites=of.sites,
         first_failure=formatting.moment(of.first_ms),
         last_failure=formatting.moment(of.last_ms),
         first_seconds=_seconds(now_ms - of.first_ms),
         last_seconds=_seconds(now_ms - of.last_ms),
+        oldest_seconds=_seconds(now_ms - of.oldest_ms),
+        arrived_last_hour=of.arrived,
     )
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from poller import errors, event_publisher
 from poller.db.record.dead_letter_rows import Named
-from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.dead_letter import GroupBy, Reason
 from poller.domain.inventory import target_filter
 from poller.presentation import formatting
 from poller.service import bulk_confirmation
@@ -34,6 +34,12 @@ from poller.web.api.operations import poll_wait
 
 router = resources.router("dead-letters")
 
+#: Characters of the text of an error, which is stored in a shorter form.
+LONGEST_MESSAGE = 2_000
+
+WantedMessage = Annotated[
+    str, Query(max_length=LONGEST_MESSAGE, description="Only with exactly this text of the error.")
+]
 WantedReason = Annotated[Reason | None, Query(description="Only parked for this reason.")]
 
 
@@ -66,18 +72,25 @@ class LetterDetails(LetterBody):
 
 
 class GroupBody(BaseModel):
-    """Letters that most likely have one cause."""
+    """Letters that most likely have one cause, or that share what `by` says."""
 
     reason: str
     error_code: str
     category: str
     collector: str
+    site: str
+    device: str
+    message: str = Field(description="The error of one of them.")
+    texts: int = Field(description="How many different errors they have.")
     letters: int
     devices: int
+    sites: int
     first_failure: datetime | None
     last_failure: datetime | None
     first_seconds: int
     last_seconds: int
+    oldest_seconds: int = Field(description="Since the first of them was parked.")
+    arrived_last_hour: int
 
 
 class GroupList(BaseModel):
@@ -88,24 +101,28 @@ class GroupList(BaseModel):
 
 
 class LettersRequest(BaseModel):
-    """A change of all letters that match the filter, the reason, or both."""
+    """A change of all letters that match the filter, the reason and the text of the error."""
 
     model_config = ConfigDict(extra="forbid")
 
     where: Where | None = None
     reason: Reason | None = None
+    message: str = Field(
+        "", max_length=LONGEST_MESSAGE, description="Only with exactly this text of the error."
+    )
     dry_run: DryRun = False
     confirm: Confirm = None
 
     def query(self) -> LetterQuery:
         """The letters. Raises InvalidInput for a request that selects nothing."""
-        if self.where is None and self.reason is None:
-            hint = "send where, reason, or both; all: where \"name:'*'\""
+        if self.where is None and self.reason is None and not self.message:
+            hint = "send where, reason or message; all: where \"name:'*'\""
             raise errors.InvalidInput("where: say which dead letters", hint=hint)
         wanted = target_filter.ANY
         if self.where is not None:
             wanted = target_filter.parse_nonempty(self.where, "where")
-        return LetterQuery(self.reason.value if self.reason else "", wanted)
+        reason = self.reason.value if self.reason else ""
+        return LetterQuery(reason, wanted, message=self.message)
 
 
 class RequeuedBody(Matches):
@@ -132,13 +149,14 @@ def list_letters(
     response: Response,
     where: WhereQuery = "",
     reason: WantedReason = None,
+    message: WantedMessage = "",
     limit: Limit = paging.DEFAULT_LIMIT,
     cursor: Cursor = "",
 ) -> Page[LetterBody]:
     """List dead letters, the oldest first."""
     key = paging.decode(cursor, int, int)
     after = (key[0], key[1]) if key else None
-    query = _query(where, reason)
+    query = _query(where, reason, message)
     found = letter_actions.page(call.services, call.actor, query, limit, after)
     following = paging.encode(found.next_key)
     paging.link_next(request, response, following)
@@ -146,9 +164,15 @@ def list_letters(
 
 
 @router.get("/groups")
-def list_groups(call: Reading, where: WhereQuery = "", reason: WantedReason = None) -> GroupList:
-    """List groups of dead letters with one cause, the largest first."""
-    found = letter_actions.groups(call.services, call.actor, _query(where, reason))
+def list_groups(
+    call: Reading,
+    where: WhereQuery = "",
+    reason: WantedReason = None,
+    message: WantedMessage = "",
+    by: GroupBy = GroupBy.CAUSE,
+) -> GroupList:
+    """List groups of dead letters with one cause, or what `by` says, the largest first."""
+    found = letter_actions.groups(call.services, call.actor, _query(where, reason, message), by)
     items = [GroupBody.model_validate(each, from_attributes=True) for each in found]
     return GroupList(items=items, total=sum(each.letters for each in found))
 
@@ -200,8 +224,9 @@ def drop_letter(call: Editing, target_id: TargetId) -> DroppedBody:
     return _drop(call, [named], shown_letters.full_name(named))
 
 
-def _query(where: str, reason: Reason | None) -> LetterQuery:
-    return LetterQuery(reason.value if reason else "", target_ids.parsed(where))
+def _query(where: str, reason: Reason | None, message: str) -> LetterQuery:
+    parsed = target_ids.parsed(where)
+    return LetterQuery(reason.value if reason else "", parsed, message=message)
 
 
 def _selected(call: Call, bulk: LettersRequest) -> tuple[list[Named], str]:

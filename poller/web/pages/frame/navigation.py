@@ -41,6 +41,7 @@ ENTRIES: Sequence[Entry] = (
     Entry(Group.NETWORK, "Sites", "sites", "s"),
     Entry(Group.NETWORK, "Maintenance", "maintenance", "m", every_site=False),
     Entry(Group.NETWORK, "Wall", "wall", "w"),
+    Entry(Group.PLATFORM, "Dead letters", "letters", "x", every_site=False),
     Entry(Group.PLATFORM, "Jobs", "jobs", "j"),
     Entry(Group.PLATFORM, "Collectors", "collectors", "c"),
 )
