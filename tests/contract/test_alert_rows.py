@@ -184,6 +184,41 @@ def test_the_parents_of_a_site_are_known(engine: Engine, chained: dict[str, int]
     assert alert_facts.of_site(engine, "nowhere") == []
 
 
+def test_new_alerts_that_the_database_refuses_hold_up_no_other(engine: Engine) -> None:
+    """Those of a number that no column holds are found by halves; all others are stored."""
+    new = {}
+    for number in range(20):
+        subject = replace(PENDING.subject, series=f"ifName=eth{number}")
+        since_ms = 2**70 if number in (3, 11) else NOW_MS
+        new[subject.identity("load")] = replace(PENDING, subject=subject, since_ms=since_ms)
+    term = alert_rows.take_term(engine, "beat", NOW_MS).number
+    with alert_rows.writing(engine, term, NOW_MS) as rows:
+        stored = rows.insert(new)
+    assert [alert.subject.series for alert, _ in rows.refused] == ["ifName=eth3", "ifName=eth11"]
+    assert all(reason for _, reason in rows.refused)
+    assert len(stored) == count(engine, alerts) == 18
+
+
+def test_a_change_that_the_database_refuses_leaves_the_alert_as_it_was(engine: Engine) -> None:
+    """Neither its row nor its history has any of it; the other alert of the pass is written."""
+    other = replace(PENDING, subject=replace(PENDING.subject, series="ifName=eth1"))
+    term, stored = begin(engine)
+    with alert_rows.writing(engine, term, NOW_MS) as rows:
+        [second] = rows.insert({other.subject.identity("load"): other}).values()
+    bad, good = replace(fired(stored), text="half \ud800 a character"), fired(second)
+    pairs = ((stored, bad), (second, good))
+    changes = [each for pair in pairs for each in alert_change.changes(*pair, NOW_MS)]
+    with alert_rows.writing(engine, term, NOW_MS) as rows:
+        rows.write(Kept(written=[bad, good], changes=changes))
+    assert [alert.id for alert, _ in rows.refused] == [stored.id]
+    assert {alert.state for alert in alert_rows.open_alerts(engine) if alert.id == stored.id} == {
+        AlertState.PENDING
+    }
+    with sql.single_read(engine) as conn:
+        told = set(conn.execute(sa.select(alert_changes.c.alert_id)).scalars())
+    assert told == {second.id}
+
+
 def test_overdue_jobs_are_known(engine: Engine) -> None:
     """Without jobs there are none."""
     assert alert_facts.job_names(engine) == {}

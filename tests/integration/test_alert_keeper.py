@@ -504,3 +504,27 @@ def test_a_dark_site_of_which_no_rule_tells_is_told_device_by_device(world: Worl
     world.answers("lone")
     world.step(1, full=True)
     assert world.open() == {}
+
+
+def test_an_alert_that_the_database_refuses_holds_up_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told once as an event that names rule and device, and is not tried at every pass."""
+    refused = Mark(world.rules["load"].id, "cpu=2", 2**70, world.now, 9.5)
+    world.marked("twin", world.load(), refused)
+    world.goes_down("lone")
+    world.step()
+    assert sorted(world.open()) == ["device-unreachable lone", "load twin"]
+    assert world.loud() == ["device-unreachable lone", "load twin"]
+    [told] = world.events(Kind.ALERT_REFUSED)
+    assert told.startswith("load: the alert of twin snmp cpu=2 cannot be stored: ")
+
+    tried: list[int] = []
+    stored = AlertWriter.insert
+    monkeypatch.setattr(
+        AlertWriter, "insert", lambda self, new: tried.append(len(new)) or stored(self, new)
+    )
+    for _ in range(3):
+        world.step(30, full=True)
+    assert tried == []
+    assert len(world.events(Kind.ALERT_REFUSED)) == 1

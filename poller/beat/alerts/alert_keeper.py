@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from poller import errors, event_publisher
@@ -21,6 +21,7 @@ from poller.beat.alerts.mark_restorer import MarkRestorer
 from poller.beat.alerts.outage_surroundings import OutageSurroundings
 from poller.beat.alerts.parent_polls import ParentPolls
 from poller.beat.alerts.platform_watch import PlatformWatch
+from poller.beat.alerts.refused_alerts import RefusedAlerts
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db.alerts import alert_rows, rule_rows
@@ -69,6 +70,7 @@ class AlertKeeper:
         self._surroundings = OutageSurroundings(services, self._facts)
         self._marks = MarkRestorer(services.board, leader)
         self._polls = ParentPolls(services.board, self._facts)
+        self._refused = RefusedAlerts()
         self._rules = KnownRules(-1, ())
         self._memory: AlertMemory | None = None
         self._leader_term = 0  # the leader's term that the memory is of
@@ -166,13 +168,14 @@ class AlertKeeper:
     def _pass(self, memory: AlertMemory, news: News, now_ms: int, *, is_full: bool) -> None:
         look = self._reader.look(memory.open, self._rules, None if is_full else news, now_ms)
         signs = self._with_platform(look.signs, memory, now_ms) if is_full else look.signs
+        signs = signs.without(self._refused.paused())
         self._is_unsure = True  # until the memory follows what was committed
         kept = self._keep(memory, replace(look, signs=signs), now_ms)
         if (is_full or news.entries) and not kept.is_written:
             # News are forgotten by the keeper of the present term only.
             alert_rows.confirm(self._services.engine, memory.term.number, now_ms)
         memory.follow(kept, signs, self._rules, now_ms)
-        self._is_unsure = False
+        self._is_unsure = kept.is_cut
         self._dark = set(look.outages)
         memory.next_ms = min(memory.next_ms, self._next_maintenance_ms(memory, now_ms))
 
@@ -193,15 +196,32 @@ class AlertKeeper:
         begun, scene = self._surrounded(memory, look, now_ms)
         if not begun:
             kept = self._decide(memory, look, memory.open, scene, now_ms)
-            if kept.is_written:
-                with alert_rows.writing(self._services.engine, memory.term.number, now_ms) as rows:
-                    rows.write(kept)
-            return kept
+            if not kept.is_written:
+                return kept
+            with alert_rows.writing(self._services.engine, memory.term.number, now_ms) as rows:
+                rows.write(kept)
+            return self._without_refused(kept, memory.open, rows.refused, now_ms)
         with alert_rows.writing(self._services.engine, memory.term.number, now_ms) as rows:
             stored = {**memory.open, **rows.insert(begun)}
             kept = self._decide(memory, look, stored, scene, now_ms)
             rows.write(kept)
-        return kept
+        return self._without_refused(kept, stored, rows.refused, now_ms)
+
+    def _without_refused(
+        self,
+        kept: Kept,
+        stored: Mapping[str, Alert],
+        refused: Sequence[tuple[Alert, str]],
+        now_ms: int,
+    ) -> Kept:
+        """Tell of alerts that SQL refused, and leave them alone for a while."""
+        if not refused:
+            return kept
+        by_identity = {alert.subject.identity(alert.rule): (alert, why) for alert, why in refused}
+        new = self._refused.add(list(by_identity))
+        events = [alert_events.refused(*by_identity[name], now_ms) for name in new]
+        event_publisher.emit(self._services, events)
+        return kept.without({alert.id for alert, _ in refused if alert.id}, stored)
 
     def _surrounded(
         self, memory: AlertMemory, look: Look, now_ms: int
@@ -235,7 +255,10 @@ class AlertKeeper:
             past=memory.past,
             now_ms=now_ms,
         )
-        return this.keep(stored, alerts)
+        paused = self._refused.paused() & stored.keys()
+        kept = this.keep(stored, {name: alerts[name] for name in alerts.keys() - paused})
+        kept.open |= {name: stored[name] for name in paused}
+        return kept
 
     def _next_maintenance_ms(self, memory: AlertMemory, now_ms: int) -> int:
         following = self._surroundings.next_maintenance_ms(now_ms) if memory.open else None

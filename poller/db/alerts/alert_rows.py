@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection, Engine
 from poller import errors
 from poller.db import bulk
 from poller.db import engine as sql
-from poller.db.alerts import alert_row
+from poller.db.alerts import alert_row, refused_rows
 from poller.db.alerts.alert_tables import alert_changes, alert_keeper, alerts
 from poller.db.in_list import in_list
 from poller.domain.alerts.alert import Alert, AlertState
@@ -80,34 +80,51 @@ def confirm(engine: Engine, term: int, now_ms: int) -> None:
 
 
 class AlertWriter:
-    """The writes of one pass, in its transaction."""
+    """The writes of one pass, in its transaction. `refused` has the alerts that the database does
+    not take, with the reasons: all others are stored.
+    """
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
+        self.refused: list[tuple[Alert, str]] = []
 
     def insert(self, new: Mapping[str, Alert]) -> dict[str, Alert]:
-        """Store new alerts by identity, and return them with their ids."""
-        if not new:
+        """Store new alerts by identity, and return them with their ids; refused ones are not in
+        it.
+        """
+        given = list(new.values())
+        self.refused += refused_rows.store_by_halves(self._conn, given, self._insert)
+        refused = {id(alert) for alert, _ in self.refused}
+        stored = {name: alert for name, alert in new.items() if id(alert) not in refused}
+        if not stored:
             return {}
-        rows = [alert_row.to_values(alert) for alert in new.values()]
+        keys = [alert_row.open_key(identity) for identity in stored]
+        found = self._conn.execute(_IDS.where(in_list(alerts.c.open_key, keys)))
+        ids = {row.identity: row.id for row in found}
+        return {identity: replace(alert, id=ids[identity]) for identity, alert in stored.items()}
+
+    def _insert(self, new: Sequence[Alert]) -> None:
+        rows = [alert_row.to_values(alert) for alert in new]
         bulk.insert(
             self._conn, alerts, [tuple(row[name] for name in _NEW) for row in rows], columns=_NEW
         )
-        keys = [row["open_key"] for row in rows]
-        found = self._conn.execute(_IDS.where(in_list(alerts.c.open_key, keys)))
-        ids = {row.identity: row.id for row in found}
-        return {identity: replace(alert, id=ids[identity]) for identity, alert in new.items()}
 
     def write(self, kept: Kept) -> None:
-        """Store the outcome of a pass."""
-        self.update(kept.written)
+        """Store the outcome of a pass. A refused alert stays as it was, and so does its history."""
+        changes: dict[int, list[AlertChange]] = {}
+        for change in kept.changes:
+            changes.setdefault(change.alert_id, []).append(change)
+
+        def store(changed: Sequence[Alert]) -> None:
+            self.update(changed)
+            self.record([each for alert in changed for each in changes.get(alert.id, ())])
+
+        self.refused += refused_rows.store_by_halves(self._conn, kept.written, store)
         self.remove(kept.dropped)
-        self.record(kept.changes)
 
     def update(self, changed: Sequence[Alert]) -> None:
         """Store what became of alerts."""
-        if changed:
-            self._conn.execute(_UPDATE, [_changed(alert) for alert in changed])
+        self._conn.execute(_UPDATE, [_changed(alert) for alert in changed])
 
     def remove(self, dropped: Sequence[Alert]) -> None:
         """Remove alerts that ended before they fired, with their history."""

@@ -56,6 +56,7 @@ class Kind(enum.StrEnum):
     JOB_RESUMED = "job_resumed"
     ALERT_FIRED = "alert_fired"
     ALERT_RESOLVED = "alert_resolved"
+    ALERT_REFUSED = "alert_refused"  # by the database: it cannot be kept
     RULE_FILE_APPLIED = "rule_file_applied"
     RULE_FILE_REFUSED = "rule_file_refused"
     NOTIFICATION_FAILED = "notification_failed"
@@ -86,6 +87,7 @@ _BAD = frozenset(
         Kind.JOB_HELD_BACK,
         Kind.JOB_WENT_OVERDUE,
         Kind.ALERT_FIRED,
+        Kind.ALERT_REFUSED,
         Kind.RULE_FILE_REFUSED,
         Kind.NOTIFICATION_FAILED,
     )

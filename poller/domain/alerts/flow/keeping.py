@@ -33,7 +33,7 @@ class Past:
 @dataclass(slots=True)
 class Kept:
     """The outcome of a pass: `written` are alerts whose rows change, `dropped` those that vanish,
-    `over` those that ended, `ask` devices to poll now.
+    `over` those that ended, `ask` devices to poll now. A cut one lacks alerts that SQL refused.
     """
 
     open: dict[str, Alert] = field(default_factory=dict)
@@ -43,11 +43,26 @@ class Kept:
     over: list[Alert] = field(default_factory=list)
     ask: set[int] = field(default_factory=set)
     next_ms: int = NEVER_MS
+    is_cut: bool = False
 
     @property
     def is_written(self) -> bool:
         """Whether a row changes."""
         return bool(self.written or self.dropped)
+
+    def without(self, refused: Collection[int], stored: Alerts) -> Kept:
+        """Return the outcome of a pass of which SQL refused some alerts, by id: they are as they
+        were stored before.
+        """
+        before = {name: alert for name, alert in stored.items() if alert.id in refused}
+        return replace(
+            self,
+            open={**self.open, **before},
+            written=[each for each in self.written if each.id not in refused],
+            over=[each for each in self.over if each.id not in refused],
+            changes=[each for each in self.changes if each.alert_id not in refused],
+            is_cut=True,
+        )
 
 
 def begun(known: Alerts, signs: Signs) -> dict[str, Alert]:

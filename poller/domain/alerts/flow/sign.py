@@ -7,7 +7,7 @@ been emptied, or a worker may be new. So an alert that has no sign stays as it i
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.rule import Rule
@@ -43,6 +43,17 @@ class Signs:
     gone: Mapping[str, int] = field(default_factory=dict)
     ended: Mapping[str, str] = field(default_factory=dict)
     is_full: bool = False
+
+    def without(self, identities: Collection[str]) -> Signs:
+        """Return the signs of all other alerts."""
+        if not identities:
+            return self
+        return replace(
+            self,
+            holding={name: at for name, at in self.holding.items() if name not in identities},
+            gone={name: at for name, at in self.gone.items() if name not in identities},
+            ended={name: at for name, at in self.ended.items() if name not in identities},
+        )
 
 
 def still_holding(before: Collection[str], signs: Signs) -> set[str]:
