@@ -21,9 +21,9 @@ from redbeat.schedulers import acquire_distributed_beat_lock
 from poller import bootstrap, errors, wakeups
 from poller.beat import node_name
 from poller.beat.alerts.alert_keeper import AlertKeeper
-from poller.beat.alerts.dead_man_switch import DeadManSwitch
-from poller.beat.alerts.notifier import Notifier
 from poller.beat.alerts.rule_file_watch import RuleFileWatch
+from poller.beat.alerts.telling.dead_man_switch import DeadManSwitch
+from poller.beat.alerts.telling.notifier import Notifier
 from poller.beat.catch_up import CatchUp
 from poller.beat.clock_steps import ClockSteps
 from poller.beat.dispatch import Dispatcher

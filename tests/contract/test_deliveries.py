@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine
 from poller import errors
 from poller.alerts.receivers.api import PART_ALERTS
 from poller.alerts.receivers.registry import MadeReceiver
-from poller.beat.alerts.notice_maker import NoticeMaker
+from poller.beat.alerts.telling.notice_maker import NoticeMaker
 from poller.db import engine as sql
 from poller.db.access import audit_rows
 from poller.db.alerts import delivery_listing, delivery_rows, notified_alerts

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from poller import bootstrap, errors
-from poller.beat.alerts.dead_man_switch import DeadManSwitch
-from poller.beat.alerts.notifier import Notifier
+from poller.beat.alerts.telling.dead_man_switch import DeadManSwitch
+from poller.beat.alerts.telling.notifier import Notifier
 from poller.bootstrap import Services
 from poller.db import database_clock
 from poller.db import engine as sql

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from poller import errors
 from poller.alerts.receivers import registry
-from poller.beat.alerts.notice_maker import NoticeMaker
-from poller.beat.alerts.receiver_thread import ReceiverThread
+from poller.beat.alerts.telling.notice_maker import NoticeMaker
+from poller.beat.alerts.telling.receiver_thread import ReceiverThread
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db import database_clock
