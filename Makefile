@@ -10,10 +10,10 @@ SIDE_BY_SIDE := -n 3 --dist loadfile
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz day flood chaos sinks storm rates newcomer packages clients format clean
+.PHONY: help setup run test check bench fuzz day flood chaos sinks storm rates newcomer screenshots packages clients format clean
 
 help:      ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## create the virtual environment .venv and install poller with all its tools
 
@@ -96,6 +96,9 @@ rates: setup packages ## compare rate() over remote write and over a scraped snm
 	@$(BIN)/pytest -q -s tests/integration/test_remote_write_rates.py -k beside
 
 # A separate environment: one of the programs installs a package named "tests".
+screenshots: setup packages ## take the pictures of every page in docs/images: light, dark and narrow
+	@SCREENSHOTS_TO=docs/images $(BIN)/pytest -q tests/browser/test_every_page.py -k pictures
+
 clients: $(CLIENTS) ## install other RouterOS programs, which the tests compare with, into .venv/clients
 
 $(CLIENTS): $(STAMP)
