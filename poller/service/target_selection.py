@@ -45,7 +45,7 @@ def select_devices(services: Services, wanted: TargetFilter) -> list[SelectedDev
 
 
 def refuse_unknown_names(services: Services, wanted: TargetFilter) -> None:
-    """Raise UnknownName for the first site or collector of the filter that does not exist."""
+    """Raise UnknownName for the first site, collector or credential that does not exist."""
     with lookup.unknown_name("where"):
         for name in filter_conditions.unknown_sites(services.engine, wanted.sites):
             names = {"", *(site.name for site in sites.listing(services.engine))}
@@ -55,3 +55,7 @@ def refuse_unknown_names(services: Services, wanted: TargetFilter) -> None:
             in_use = filter_conditions.collectors_in_use(services.engine)
             collectors = {*services.registry.collectors, *in_use}
             refuse_unknown("collector", name, collectors, "poller collectors")
+
+        for name in filter_conditions.unknown_credentials(services.engine, wanted.credentials):
+            # No near name: it may be of a site that the reader does not see.
+            refuse_unknown("credential", name, (), "poller credential list")

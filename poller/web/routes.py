@@ -40,6 +40,7 @@ from poller.web.api.snapshot import Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
+from poller.web.page_routes.access import credential_routes
 from poller.web.page_routes.alerts import alert_routes, maintenance_routes
 from poller.web.page_routes.cluster import collectors_routes
 from poller.web.page_routes.device import device_forms, device_plots, device_routes, device_tabs
@@ -191,6 +192,7 @@ def create_app(
         alert_routes.add(app, page)
         maintenance_routes.add(app, page)
         letter_routes.add(app, page)
+        credential_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
         exporter = Exporter(services, finder)

@@ -115,6 +115,20 @@ def test_targets_by_the_options_that_they_have(
     assert filter_conditions.count_enabled(fleet, wanted, 10) == len(expected)
 
 
+def test_targets_by_the_credential_that_they_are_polled_with(fleet: Engine) -> None:
+    """That of the device, unless a target has its own."""
+    for name in ("inherited", "own", "unused"):
+        credential_rows.add(fleet, name, "community", "envelope")
+    devices.edit(fleet, "sw-5", DeviceDraft("sw-5", credential="inherited"))
+    targets.edit(fleet, "sw-5", "ping", TargetDraft("ping", credential="own"))
+    expected = {"inherited": ["snmp"], "own": ["ping"], "inherited,own": ["ping", "snmp"]}
+    for names_, found in {**expected, "unused": []}.items():
+        wanted = target_filter.parse(f"credential:{names_}")
+        matching = filter_conditions.matching_targets(fleet, wanted)
+        assert [target.name for target in matching] == found
+    assert filter_conditions.unknown_credentials(fleet, ["own", "other"]) == ["other"]
+
+
 def test_devices_are_changed_together_under_one_version(fleet: Engine) -> None:
     """Tags are added and removed per device; the scheduler learns of every target at once."""
     before = inventory_feed.version(fleet)

@@ -67,6 +67,8 @@ def test_a_secret_goes_in_and_never_comes_out(
         api.post(f"{API}/credentials", json={**again, "name": "c2"}, headers=headers),
         api.post(f"{API}/credentials/c1/rotate", json={"fields": wrong}),
         api.post(f"{API}/credentials/c1/rotate", json={"fields": PLANTED[kind]}),
+        api.patch(f"{API}/credentials/c1", json={"fields": PLANTED[kind]}),
+        api.patch(f"{API}/credentials/c1", json={"fields": {"colour": SECRET}}),
         api.get(f"{API}/audit"),
         api.delete(f"{API}/credentials/c1"),
     ]

@@ -218,3 +218,20 @@ def test_a_worker_with_a_wrong_key_says_so_at_its_start(
         lifecycle._log_key_problem(bootstrap.services())
     [line] = lines
     assert (line["event"], line["log_level"]) == ("secret_key_wrong", "error")
+
+
+def test_a_field_that_is_not_secret_is_changed_alone(cli: Cli) -> None:
+    """The stored secrets stay; a secret is no argument."""
+    arguments = ("--kind", "snmpv3", "--username", "old")
+    ok(cli("credential", "add", "v3", *arguments, stdin="auth-secret\npriv-secret"))
+    ok(cli("credential", "edit", "v3", "--username", "new", "-f", "auth_protocol=SHA256"))
+    services = bootstrap.services()
+    key = credential_rows.show(services.engine, "v3").id
+    sealed = inventory_feed.credential(services.engine, key)
+    assert sealed is not None
+    found = json.loads(services.keyring.open(sealed.envelope, sealed.name, sealed.kind))
+    assert (found["username"], found["auth_protocol"]) == ("new", "SHA256")
+    assert (found["auth_password"], found["priv_password"]) == ("auth-secret", "priv-secret")
+    refused = cli("credential", "edit", "v3", "-f", "auth_password=x")
+    assert "must not be an argument" in refused.err
+    assert "no field was given" in cli("credential", "edit", "v3").err

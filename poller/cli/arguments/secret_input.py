@@ -25,7 +25,7 @@ def read(model: type[Credential], plain: Mapping[str, str]) -> Credential:
 
     Raises InvalidInput.
     """
-    _refuse_wrong_fields(model, plain)
+    refuse_wrong_fields(model, plain)
     if sys.stdin.isatty():
         typed = _prompted(model, plain)
         return model.from_fields({**plain, **typed})
@@ -119,7 +119,7 @@ def _object(text: str) -> dict[str, Any]:
     return dict(found)
 
 
-def _refuse_wrong_fields(model: type[Credential], plain: Mapping[str, str]) -> None:
+def refuse_wrong_fields(model: type[Credential], plain: Mapping[str, str]) -> None:
     """Raise InvalidInput for a secret or unknown field among the arguments."""
     for field in plain:
         if field in model.secret_fields():

@@ -116,6 +116,27 @@ def rotate(
     render.notes(done.notes, "warning")
 
 
+@app.command("edit")
+def edit(
+    name: Name, username: Username = None, field: Fields = None, as_json: Json = False
+) -> None:
+    """Change fields of a credential that are not secret; its secret stays as it is."""
+    from poller.cli.arguments import secret_input
+    from poller.service.access import credential_editing
+    from poller.service.inventory import credential_actions
+
+    services = bootstrap.services()
+    inventory_database.database(services)
+    plain = _plain(username, field)
+    present = credential_actions.show(services, command_actor.of_command(), name)
+    secret_input.refuse_wrong_fields(credential_actions.model(services, present.kind), plain)
+    done = credential_editing.edit(services, inventory_database.author(), name, plain)
+    text = f"changed credential {name}, used by {formatting.counted(done.targets, 'target')}"
+    body = {"name": name, "kind": done.kind, "targets": done.targets}
+    render.changed(text, "poller.credential.edit/1", body, as_json)
+    render.notes(done.notes, "warning")
+
+
 @app.command("rm")
 def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a credential that no device and no target uses."""
@@ -149,9 +170,7 @@ def rotate_key(as_json: Json = False) -> None:
 
 def _reader(username: str | None, field: list[str] | None) -> ReadSecret:
     """The reader of a credential: from the arguments and the typed or piped secret."""
-    plain = key_values.pairs(field or ())
-    if username is not None:
-        plain["username"] = username
+    plain = _plain(username, field)
 
     def read(model: type[Credential]) -> Credential:
         from poller.cli.arguments import secret_input
@@ -159,3 +178,11 @@ def _reader(username: str | None, field: list[str] | None) -> ReadSecret:
         return secret_input.read(model, plain)
 
     return read
+
+
+def _plain(username: str | None, field: list[str] | None) -> dict[str, str]:
+    """The fields of the arguments, which are not secret."""
+    plain = key_values.pairs(field or ())
+    if username is not None:
+        plain["username"] = username
+    return plain

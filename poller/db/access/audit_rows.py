@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
+from poller.db.in_list import in_list
 from poller.db.tables import audit
 from poller.domain.access import masked_fields
 from poller.domain.access.actor import Actor
@@ -92,3 +93,12 @@ def listing(engine: Engine, query: AuditQuery) -> list[AuditRow]:
     statement = sa.select(audit).where(*wanted).order_by(audit.c.id.desc()).limit(query.limit)
     with sql.single_read(engine) as conn:
         return [AuditRow(**row._mapping) for row in conn.execute(statement)]
+
+
+def last_authors(engine: Engine, actions: Sequence[str], subjects: Sequence[str]) -> dict[str, str]:
+    """Return the actor of the newest of these actions on each subject."""
+    mine = audit.c.action.in_(actions) & in_list(audit.c.subject, subjects)
+    newest = sa.select(sa.func.max(audit.c.id)).where(mine).group_by(audit.c.subject)
+    query = sa.select(audit.c.subject, audit.c.actor).where(audit.c.id.in_(newest))
+    with sql.single_read(engine) as conn:
+        return dict(conn.execute(query).all())

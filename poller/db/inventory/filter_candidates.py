@@ -77,6 +77,14 @@ def collected_target_ids(conn: Connection, wanted: TargetFilter, most: int) -> l
     return list(conn.execute(sa.select(targets.c.id).where(collected)).scalars())
 
 
+def credentialed_target_ids(conn: Connection, wanted: TargetFilter, most: int) -> list[int] | None:
+    """Return the targets that are polled with these credentials."""
+    if not wanted.credentials:
+        return None
+    having = filter_conditions.credential_condition(wanted.credentials)
+    return _few(conn, sa.select(targets.c.id).where(having), most)
+
+
 def disabled_target_ids(conn: Connection, most: int) -> list[int] | None:
     """Return the targets that are disabled, or whose device is."""
     own = sa.select(targets.c.id).where(sa.not_(targets.c.enabled))

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import engine as sql
 from poller.db.in_list import in_list
-from poller.db.tables import devices, sites, targets
+from poller.db.tables import credentials, devices, sites, targets
 from poller.domain.inventory.target_filter import AddressMatch, TargetFilter
 
 _ROWS_PER_FETCH = 5_000
@@ -102,7 +102,17 @@ def target_conditions(wanted: TargetFilter) -> list[sa.ColumnElement[bool]]:
     conditions = [_option_condition(text) for text in wanted.options]
     if wanted.collectors:
         conditions.append(in_list(targets.c.collector, wanted.collectors))
+    if wanted.credentials:
+        conditions.append(credential_condition(wanted.credentials))
     return conditions
+
+
+def credential_condition(names: Sequence[str]) -> sa.ColumnElement[bool]:
+    """Return the condition that a target is polled with a credential: its own, or its device's."""
+    named = sa.select(credentials.c.id).where(in_list(credentials.c.name, names))
+    having = sa.select(devices.c.id).where(devices.c.credential_id.in_(named))
+    is_inherited = sa.and_(targets.c.credential_id.is_(None), targets.c.device_id.in_(having))
+    return sa.or_(targets.c.credential_id.in_(named), is_inherited)
 
 
 def _option_condition(text: str) -> sa.ColumnElement[bool]:
@@ -230,6 +240,16 @@ def unknown_sites(engine: Engine, names: Sequence[str]) -> list[str]:
     query = sa.select(sites.c.name).where(in_list(sites.c.name, names))
     with sql.single_read(engine) as conn:
         known = {"", *conn.execute(query).scalars()}
+    return [name for name in names if name not in known]
+
+
+def unknown_credentials(engine: Engine, names: Sequence[str]) -> list[str]:
+    """Return the names that no credential has."""
+    if not names:
+        return []
+    query = sa.select(credentials.c.name).where(in_list(credentials.c.name, names))
+    with sql.single_read(engine) as conn:
+        known = set(conn.execute(query).scalars())
     return [name for name in names if name not in known]
 
 

@@ -42,13 +42,18 @@ class DeviceFacts:
 
 
 class FilterMatch:
-    """Decides whether a target matches a filter. Raises InvalidInput for keys of a state."""
+    """Decides whether a target matches a filter. Raises InvalidInput for states and credentials."""
 
     def __init__(self, wanted: TargetFilter) -> None:
         if wanted.needs_status:
             key = "state" if wanted.states else "code"
             raise errors.InvalidInput(
                 f"{key}: states change with every poll, so a filter for the future cannot have it",
+                hint="site, tag, collector, name, address and option can be used",
+            )
+        if wanted.credentials:
+            raise errors.InvalidInput(
+                "credential: a filter for the future cannot have it",
                 hint="site, tag, collector, name, address and option can be used",
             )
         self._wanted = wanted

@@ -47,6 +47,7 @@ class TargetFilter:
     names: tuple[str, ...] = ()  # device names; * and ? are wildcards
     addresses: tuple[str, ...] = ()  # networks, addresses, or host names with wildcards
     options: tuple[str, ...] = ()  # `name=value` of a target's own options; all of them
+    credentials: tuple[str, ...] = ()  # those of targets, their own or that of their device
 
     @property
     def is_empty(self) -> bool:
@@ -55,7 +56,8 @@ class TargetFilter:
     @property
     def selects_targets(self) -> bool:
         """Whether a key is about targets: a device then matches if one of its targets does."""
-        return bool(self.collectors or self.states or self.codes or self.options)
+        of_targets = (self.collectors, self.states, self.codes, self.options, self.credentials)
+        return any(of_targets)
 
     @property
     def needs_status(self) -> bool:
@@ -244,5 +246,6 @@ FIELDS = {
     "name": "names",
     "address": "addresses",
     "option": "options",
+    "credential": "credentials",
 }
 KEYS = tuple(FIELDS)

@@ -5,7 +5,7 @@ A secret goes in and never comes out: no function here returns one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from poller import errors
 from poller.collectors.credentials import BUILT_IN, Credential
+from poller.db.access import audit_rows
 from poller.db.inventory import credential_rows
 from poller.db.inventory.credential_rows import StoredCredential
 from poller.db.inventory.inventory_feed import Author
 from poller.domain.access.actor import Actor
+from poller.domain.access.scopes import Scope
 from poller.domain.inventory import naming
 from poller.security import vault, vault_keys
 from poller.security.vault import Keyring
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 #: A secret below this length is noted when it is stored.
 SHORT_SECRET = 8
+
+#: The actions of the audit log that give a credential its secret.
+_CHANGES = ("credential.add", "credential.rotate")
 
 #: Returns the typed or sent credential of a kind; called after all other checks.
 ReadSecret = Callable[[type[Credential]], Credential]
@@ -66,6 +71,13 @@ def show(services: Services, actor: Actor, name: str) -> StoredCredential:
         if credential.name == name:
             return credential
     raise errors.NotFound(f'no credential named "{name}" at site "{actor.site}"')
+
+
+def last_authors(services: Services, actor: Actor, names: Sequence[str]) -> dict[str, str]:
+    """Return who changed each credential last, for those who may read the audit log."""
+    if actor.site is not None or not actor.may(Scope.ADMIN):
+        return {}
+    return audit_rows.last_authors(services.engine, _CHANGES, names)
 
 
 def models(services: Services) -> dict[str, type[Credential]]:
@@ -153,13 +165,17 @@ def _sealed(services: Services, secret: Credential, name: str) -> str:
 
 def _notes(secret: Credential, name: str) -> list[str]:
     """Note secrets that are guessed quickly; the shortest are masked in their own polls only."""
-    if all(len(text) >= SHORT_SECRET for text in secret.secrets()):
-        return []
-    return [
+    is_long = all(len(text) >= SHORT_SECRET for text in secret.secrets())
+    return [] if is_long else [short_secret_note(name)]
+
+
+def short_secret_note(name: str) -> str:
+    """Return the note about a secret that is guessed quickly."""
+    return (
         f"this secret has fewer than {SHORT_SECRET} characters, so it can be guessed, and poller "
         "hides it only in messages about polls that use it; set a longer one on the device, then "
         f"store it: poller credential rotate {name}"
-    ]
+    )
 
 
 def rotate_key(services: Services, author: Author) -> NewKey:

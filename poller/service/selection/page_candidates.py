@@ -55,6 +55,9 @@ def _of_first_key(
     collected = filter_candidates.collected_target_ids(conn, wanted, MOST)
     if collected is not None:
         return Candidates(targets.c.id, collected)
+    credentialed = filter_candidates.credentialed_target_ids(conn, wanted, MOST)
+    if credentialed is not None:
+        return Candidates(targets.c.id, credentialed)
     tagged = filter_candidates.tagged_device_ids(conn, wanted, MOST)
     return None if tagged is None else Candidates(devices.c.id, tagged)
 

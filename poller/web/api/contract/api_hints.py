@@ -63,6 +63,7 @@ _CALLS: Sequence[tuple[str, str]] = (
         rf"credential add {_NAME} --kind {_VALUE}",
         rf'POST {_V1}/credentials {{"name": "\g<name>", "kind": "\g<value>", ...}}',
     ),
+    (rf"credential edit {_NAME}", rf"PATCH {_V1}/credentials/\g<name>"),
     (rf"credential rotate {_NAME}", rf"POST {_V1}/credentials/\g<name>/rotate"),
     ("credential rotate", f"POST {_V1}/credentials/NAME/rotate"),
     ("site list", f"GET {_V1}/sites"),

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from poller.collectors.credentials import Credential
 from poller.db.inventory.credential_rows import StoredCredential
+from poller.service.access import credential_editing
 from poller.service.inventory import credential_actions
 from poller.web.api.contract import api_hints, etags, idempotency, paging, problems, resources
 from poller.web.api.contract.etags import IfMatch
@@ -56,6 +57,14 @@ class NewSecret(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     kind: str | None = Field(None, max_length=100, description="Absent: as before.")
+    fields: SecretFields
+
+
+class ChangedFields(BaseModel):
+    """New values of some fields of a credential; the others stay."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
     fields: SecretFields
 
 
@@ -107,6 +116,20 @@ def show_credential(call: Reading, response: Response, name: CredentialName) -> 
     found = credential_actions.show(call.services, call.actor, name)
     etags.set_tag(response, found.tag)
     return _body(found)
+
+
+@router.patch("/{name}", responses=problems.CHANGING, openapi_extra=idempotency.HOLDS_SECRET)
+def edit_credential(
+    call: EditingAll,
+    response: Response,
+    name: CredentialName,
+    body: ChangedFields,
+    if_match: IfMatch = None,
+) -> ChangedCredential:
+    """Replace some fields of a credential; workers use them with their next poll."""
+    expected = etags.expected(if_match)
+    done = credential_editing.edit(call.services, call.author, name, body.fields, expected)
+    return _changed(call, response, name, done.notes)
 
 
 @router.post("/{name}/rotate", responses=problems.CHANGING, openapi_extra=idempotency.HOLDS_SECRET)

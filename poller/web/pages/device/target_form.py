@@ -24,7 +24,10 @@ _YES_NO = ("true", "false")
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One input. `choices` make it a list, the first of which may be empty; else it is a text."""
+    """One input. `choices` make it a list, the first of which may be empty; else it is a text.
+
+    A secret has no text: it is typed, sent, and never comes back.
+    """
 
     name: str
     label: str
@@ -36,6 +39,8 @@ class FormField:
     is_required: bool = False
     suggestions: Sequence[str] = ()
     empty: str = "(default)"  # what an empty choice is called
+    is_secret: bool = False
+    autocomplete: str = "off"
 
     @property
     def key(self) -> str:

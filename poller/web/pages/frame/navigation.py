@@ -44,4 +44,5 @@ ENTRIES: Sequence[Entry] = (
     Entry(Group.PLATFORM, "Dead letters", "letters", "x", every_site=False),
     Entry(Group.PLATFORM, "Jobs", "jobs", "j"),
     Entry(Group.PLATFORM, "Collectors", "collectors", "c"),
+    Entry(Group.ADMINISTRATION, "Credentials", "credentials", "k", every_site=False),
 )

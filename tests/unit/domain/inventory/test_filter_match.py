@@ -63,7 +63,7 @@ def test_a_filter_refuses_what_does_not_fit_one_key(text: str) -> None:
     assert not FilterMatch(target_filter.parse(text)).accepts(TARGET)
 
 
-@pytest.mark.parametrize("text", ["state:failing", "code:timeout"])
+@pytest.mark.parametrize("text", ["state:failing", "code:timeout", "credential:lab"])
 def test_a_filter_of_a_state_is_refused(text: str) -> None:
     """A rule or a maintenance is about what will be, not about the last poll."""
     with pytest.raises(errors.InvalidInput):

@@ -1,0 +1,1 @@
+"""Routes of the pages of credentials, users, tokens and sessions."""

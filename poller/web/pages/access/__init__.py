@@ -1,0 +1,1 @@
+"""The pages of credentials, users, tokens and sessions, as views."""
