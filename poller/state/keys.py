@@ -28,6 +28,7 @@
 | `doubts`         | hash    | collector and release -> crashes, isolation, quarantine, as JSON |
 | `stats:<n>`      | hash    | counters of the n-th slice of ten seconds; expires               |
 | `sites:<n>`      | hash    | polls and dark polls by site in that slice; expires              |
+| `times:<n>`      | hash    | times of batches by queue in that slice, see metrics/queue_times.py |
 | `dark`           | hash    | dark site -> its outage and canaries, as JSON                    |
 | `down`           | hash    | device id of a device told as down -> since, ids of its targets  |
 | `troubled`       | set     | targets that were told as failing                                |
@@ -127,6 +128,10 @@ class Keys:
     def sites(self, slice_number: int) -> str:
         """The counters of sites in one slice."""
         return f"{self.prefix}sites:{slice_number}"
+
+    def times(self, slice_number: int) -> str:
+        """The times of batches in one slice."""
+        return f"{self.prefix}times:{slice_number}"
 
     def stats(self, slice_number: int) -> str:
         """The counters of one slice."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from poller import errors
 from poller.collectors.registry import Registry
 from poller.db.record.stored_rates import RatesRequest, TargetRates
+from poller.domain.metrics.queue_times import QueueTimes
 from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.health import Stores
@@ -50,6 +51,10 @@ def _no_collectors() -> CollectorsStatus:
     return CollectorsStatus(Registry(), CollectorTrust({}, frozenset()), ())
 
 
+def _no_times(now_ms: int) -> Mapping[str, QueueTimes]:
+    return {}
+
+
 def _no_jobs() -> Sequence[JobReading]:
     return ()
 
@@ -72,4 +77,5 @@ class BackendQueries:
     job_runs: Callable[[RunsQuery], RunsPage] = _no_runs
     fleet: Callable[[], FleetPicture] = FleetPicture  # why targets fail, and where
     beats: Callable[[], Sequence[BeatInstance]] = _no_beats  # the living ones
+    queue_times: Callable[[int], Mapping[str, QueueTimes]] = _no_times  # at an instant in ms
     process_metrics: Callable[[], bytes] = bytes  # of the processes of this host, as text

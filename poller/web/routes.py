@@ -42,7 +42,7 @@ from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
 from poller.web.page_routes.access import credential_routes
 from poller.web.page_routes.alerts import alert_routes, maintenance_routes
-from poller.web.page_routes.cluster import collectors_routes
+from poller.web.page_routes.cluster import collectors_routes, workers_routes
 from poller.web.page_routes.device import device_forms, device_plots, device_routes, device_tabs
 from poller.web.page_routes.fleet import (
     bulk_routes,
@@ -174,6 +174,7 @@ def create_app(
     overview_routes.add(app, page, snapshots)
     sites_routes.add(app, page, snapshots)
     collectors_routes.add(app, backend, page)
+    workers_routes.add(app, backend, page)
     device_routes.add(app, backend)
     job_routes.add(app, backend, page)
     _add_static_files(app, files)

@@ -25,7 +25,13 @@ from poller.service import job_listing
 from poller.service.access import login_demand
 from poller.service.fleet import fleet_picture
 from poller.service.job_listing import ShownJob
-from poller.state.cluster import beat_registry, job_totals, overview_reader, worker_registry
+from poller.state.cluster import (
+    beat_registry,
+    job_totals,
+    overview_reader,
+    queue_loads,
+    worker_registry,
+)
 from poller.state.cluster.beat_registry import BeatInstance
 from poller.web import http_connections
 from poller.web.api import job_metrics
@@ -162,6 +168,7 @@ def backend_queries(services: Services) -> BackendQueries:
         job_runs=partial(job_listing.runs, services),
         beats=beats,
         fleet=partial(fleet_picture.picture, services),
+        queue_times=partial(queue_loads.times, services.redis, services.keys),
         process_metrics=partial(_process_metrics, services),
     )
 

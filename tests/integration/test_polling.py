@@ -23,7 +23,8 @@ from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.metrics.poll_totals import Time
 from poller.domain.record.event_kinds import Kind
 from poller.domain.record.overview import State
-from poller.state.cluster import event_stream, overview_reader
+from poller.state.cluster import event_stream, overview_reader, queue_loads
+from poller.state.keys import SLICE_MS
 from poller.workers.batch import batch_run, cold_start, collection
 from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, Fake, World
@@ -66,6 +67,21 @@ def test_one_target_changes_nothing_for_the_others(world: World) -> None:
         State.DEGRADED,
     ]
     assert world.sound(ids)
+
+
+def test_a_queue_counts_its_slot_time_and_its_waits(world: World) -> None:
+    """A batch that waits for a slow device counts until its slot is lent, or to its end."""
+    ids = world.add("answer", "hang", timeout_ms=300)
+    world.claim()
+    world.poller.poll("t", ids)
+    later_ms = world.board.now_ms() + SLICE_MS
+    times = queue_loads.times(world.services.redis, world.services.keys, later_ms)[QUEUE]
+    assert 300 <= times.slot_ms < 5_000  # this world has no consumer, so nothing is lent
+    assert times.waits.total() == 2
+    assert times.wait_ms(0.95) is not None
+    much_later_ms = later_ms + 7 * SLICE_MS
+    old = queue_loads.times(world.services.redis, world.services.keys, much_later_ms)[QUEUE]
+    assert (old.slot_ms, old.waits.total()) == (0, 2)
 
 
 def test_a_collector_is_told_that_the_workers_are_behind(world: World) -> None:

@@ -70,6 +70,7 @@ class Worker:
     secret_misses: int = 0  # credentials that had to be read before a batch was polled
     pid: int = 0  # of its main process, on its host; 0 of a worker of an earlier release
     sinks: Sequence[SinkReport] = ()  # in the order of its settings
+    version: str = ""  # of poller; "" of a worker of an earlier release
 
     @property
     def key(self) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from poller.domain.metrics.queue_times import QueueTimes
 from poller.domain.record.overview import Load, Overview, Worker
 from poller.domain.scheduling import queue_routing, unroutable
 from poller.presentation import running_workers
@@ -13,6 +15,9 @@ from poller.presentation.record import instants
 from poller.presentation.record.instants import Instant
 
 SCHEMA = "poller.workers/1"
+NO_TIMES = QueueTimes()
+#: The time over which used worker-seconds are added up.
+MINUTE_S = 60.0
 
 
 class WorkerItem(BaseModel):
@@ -38,6 +43,7 @@ class WorkerItem(BaseModel):
     spool_dropped: int
     rate_limit: str
     store_error: str = Field(description="Why it cannot poll or write now; empty for no reason.")
+    version: str = Field(description="Its release of poller; empty if it does not tell.")
 
 
 class DomainItem(BaseModel):
@@ -57,6 +63,17 @@ class DomainItem(BaseModel):
     times_the_workers_needed: float | None = Field(
         description="0: the workers keep up; null: nothing is polled."
     )
+    used_seconds: float = Field(
+        description="Worker-seconds of the last minute: how long its batches held slots."
+    )
+    maximum_seconds: float = Field(
+        description="Worker-seconds that the slots of its workers have in a minute. Domains share"
+        " workers."
+    )
+    wait_p50_seconds: float | None = Field(
+        description="Half of the polls of five minutes waited no longer for a worker; null: none."
+    )
+    wait_p95_seconds: float | None
 
 
 def workers(view: Overview) -> list[WorkerItem]:
@@ -66,14 +83,17 @@ def workers(view: Overview) -> list[WorkerItem]:
     return items
 
 
-def domains(view: Overview) -> list[DomainItem]:
-    """Return all queues of the board, by name."""
+def domains(view: Overview, times: Mapping[str, QueueTimes]) -> list[DomainItem]:
+    """Return all queues of the board, by name. `times` has their slot times and waits."""
     living = running_workers.running(view)
     labels = view.labels
     items = []
     for load in sorted(view.loads, key=lambda load: load.queue):
-        names = sorted(labels[worker.key] for worker in living if load.queue in worker.queues)
-        items.append(_domain(load, names, unroutable.reason(load.queue, living)))
+        serving = [worker for worker in living if load.queue in worker.queues]
+        names = sorted(labels[worker.key] for worker in serving)
+        slots = sum(worker.slots for worker in serving)
+        reason = unroutable.reason(load.queue, living)
+        items.append(_domain(load, names, slots, reason, times.get(load.queue, NO_TIMES)))
     return items
 
 
@@ -101,10 +121,13 @@ def _worker(worker: Worker, view: Overview) -> WorkerItem:
         spool_dropped=worker.spool_dropped,
         rate_limit=worker.rate_limit,
         store_error=worker.store_error,
+        version=worker.version,
     )
 
 
-def _domain(load: Load, workers_of_queue: list[str], reason: str) -> DomainItem:
+def _domain(
+    load: Load, workers_of_queue: list[str], slots: int, reason: str, times: QueueTimes
+) -> DomainItem:
     is_canonical = queue_routing.is_canonical(load.queue)
     collector, requires = queue_routing.parse(load.queue) if is_canonical else (load.queue, {})
     return DomainItem(
@@ -120,4 +143,12 @@ def _domain(load: Load, workers_of_queue: list[str], reason: str) -> DomainItem:
         needed_per_second=load.needed_per_s,
         done_per_second=load.done_per_s,
         times_the_workers_needed=load.shortage,
+        used_seconds=times.slot_ms / 1000,
+        maximum_seconds=slots * MINUTE_S,
+        wait_p50_seconds=_seconds(times.wait_ms(0.5)),
+        wait_p95_seconds=_seconds(times.wait_ms(0.95)),
     )
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else round(ms / 1000, 3)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from redis import Redis
 from redis.client import Pipeline
 
+from poller.domain.metrics import queue_times
+from poller.domain.metrics.queue_times import QueueTimes
 from poller.domain.record.overview import SOON_MS, Load, Worker
 from poller.domain.scheduling import affinity, capacity
 from poller.state.cluster import stats_slices, worker_queues, worker_registry
 from poller.state.cluster.stats_slices import Slice, number
 from poller.state.keys import ROUTINE_MARK, SLICE_MS, Keys
+from poller.state.redis_client import store_errors
 
 OVERDUE_MS = 1_000
+#: Complete slices over which the time in slots is added up: one minute.
+SLOT_SLICES = 6
+#: Slices of the waits: as long as these slices are kept.
+WAIT_SLICES = 30
 
 
 class QueueSizes(NamedTuple):
@@ -95,3 +102,28 @@ def _batches_of_single_workers(client: Redis, workers: Sequence[Worker]) -> Coun
         batches[shared_queue] += depth
 
     return batches
+
+
+def times(client: Redis, keys: Keys, now_ms: int) -> Mapping[str, QueueTimes]:
+    """Return the slot times of the last minute and the waits of five minutes, by queue.
+
+    Raises StoreError.
+    """
+    newest = now_ms // SLICE_MS
+    pipe = client.pipeline(transaction=False)
+    for slice_number in range(newest - WAIT_SLICES, newest):
+        pipe.hgetall(keys.times(slice_number))
+    with store_errors(client):
+        slices: Sequence[Slice] = pipe.execute()
+
+    last_minute = queue_times.parse(_counters(slices[-SLOT_SLICES:]))
+    found = queue_times.parse(_counters(slices))
+    for queue, of_queue in found.items():
+        of_queue.slot_ms = last_minute[queue].slot_ms if queue in last_minute else 0
+    return found
+
+
+def _counters(slices: Sequence[Slice]) -> Iterator[tuple[str, int]]:
+    for fields in slices:
+        for name, value in fields.items():
+            yield name, number(value)

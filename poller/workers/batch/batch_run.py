@@ -68,6 +68,8 @@ class BatchRun:
         #: Capacity lent to other batches, until the collection ends.
         self._lent = ExitStack()
         self._is_lending = False
+        self._has_lent_slot = False
+        self._round_mono = 0.0  # when the last round was written; 0 before the first
 
     def run(self) -> list[int]:
         """Poll the batch. Targets that are no longer ours are skipped; the rest end in one place
@@ -224,7 +226,13 @@ class BatchRun:
         """
         if self._unfinished and not self._is_lending:
             self._is_lending = True
-            self._lent.enter_context(self._parts.lending.lend())
+            self._has_lent_slot = self._lent.enter_context(self._parts.lending.lend())
+
+    def _slot_ms(self) -> int:
+        """The time since the round before, or the start, if the batch held its slot meanwhile."""
+        since_mono = self._round_mono or self._start.read_mono
+        self._round_mono = time.monotonic()
+        return 0 if self._has_lent_slot else round((self._round_mono - since_mono) * 1000)
 
     def _still_owned(self, collected: Sequence[Collected]) -> Sequence[Collected]:
         """Keep the results whose lease was not taken over meanwhile.
@@ -354,7 +362,7 @@ class BatchRun:
             self._token,
             moves,
             believed_ms=self._start.believed_ms,
-            stats=round_effects.counters(queue, runs, verdicts, len(retried)),
+            stats=round_effects.counters(queue, runs, verdicts, len(retried), self._slot_ms()),
             error_texts=round_effects.error_texts(final_runs, targets),
             queue=queue,
             reports=event_publisher.safe_reports(services, round_effects.reports(verdicts)),

@@ -49,11 +49,13 @@ class CapacityLending:
             self._consumer = None
 
     @contextmanager
-    def lend(self) -> Iterator[None]:
-        """Lend one place while the context lasts, if the pool has a spare thread for it."""
+    def lend(self) -> Iterator[bool]:
+        """Lend one place while the context lasts, if the pool has a spare thread for it. Gives
+        whether it is lent.
+        """
         is_lent = self._take()
         try:
-            yield
+            yield is_lent
         finally:
             if is_lent:
                 self._give_back()

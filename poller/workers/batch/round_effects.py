@@ -16,7 +16,7 @@ from poller.domain.failures.dead_letter import Letter
 from poller.domain.failures.error_codes import Reach
 from poller.domain.inventory import duration
 from poller.domain.inventory.poll_target import PollTarget
-from poller.domain.metrics import histogram, poll_totals
+from poller.domain.metrics import histogram, poll_totals, queue_times
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import State
 from poller.domain.record.run import Run
@@ -216,10 +216,10 @@ def _count_failures(number: int) -> str:
 
 
 def counters(
-    queue: str, runs: Sequence[Run], verdicts: Sequence[Verdict], retries: int
+    queue: str, runs: Sequence[Run], verdicts: Sequence[Verdict], retries: int, slot_ms: int
 ) -> dict[str, int]:
     """Return what the round adds to the platform's counters; state/cluster/overview_reader.py reads
-    them.
+    them. `slot_ms` is the time that the round held a slot of its worker.
     """
     finished = {verdict.target.id for verdict in verdicts}
     counts: Counter[str] = Counter()
@@ -248,7 +248,15 @@ def counters(
     collector, _ = queue_routing.parse(queue)
     by_collector = poll_totals.of_round(collector, runs, finished)
     changed.update(_marked(by_collector))
+    changed.update(_times(queue, runs, slot_ms))
     return changed
+
+
+def _times(queue: str, runs: Sequence[Run], slot_ms: int) -> dict[str, int]:
+    """Mark times of the queue, see `count` in prelude.lua."""
+    waits_ms = [run.queue_ms for run in runs if run.attempt == 1]
+    counts = queue_times.of_round(queue, waits_ms, slot_ms)
+    return {f"d:{name}": number for name, number in counts.items()}
 
 
 def refusals(queue: str, results: Iterable[str]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from typing import Any
 from celery.concurrency import solo
 from celery.utils.time import rate
 
+import poller
 from poller import errors
 from poller.bootstrap import Services
 from poller.domain.record import sink_report
@@ -209,6 +210,7 @@ class Heartbeat:
             store_error=self._poller.store_error,
             pid=os.getpid(),
             sinks=sinks,
+            version=poller.__version__,
         )
 
     @cached_property

@@ -24,7 +24,9 @@ def compressed(name: str) -> int:
     return len(gzip.compress(assets.load().by_name[name].body, 4))
 
 
-@pytest.mark.parametrize("path", ["/", "/sites", "/wall", "/jobs", "/collectors", "/nowhere"])
+@pytest.mark.parametrize(
+    "path", ["/", "/sites", "/wall", "/workers", "/jobs", "/collectors", "/nowhere"]
+)
 def test_a_first_load_is_small_and_has_few_requests(create_client, path: str) -> None:
     """Page, style sheet, scripts and icon together, compressed as they are sent."""
     client = create_client(fleet.FAILING)

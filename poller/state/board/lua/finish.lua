@@ -2,8 +2,8 @@
 --
 -- KEYS[1] prefix            reads  run, edited, spec, status, opened, dark
 --                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts, unwell,
---                           stats:<n>, sites:<n>, totals, poll_totals, errors, down,
---                           troubled, events, marks, alert_news
+--                           stats:<n>, sites:<n>, times:<n>, totals, poll_totals,
+--                           errors, down, troubled, events, marks, alert_news
 -- ARGV    now in ms ('' = server clock), now by the worker's belief ('' = the same), claim token,
 --         stats slice length in ms, stats lifetime in s,
 --         queue of the steady targets, number of steady targets, number of all targets n,

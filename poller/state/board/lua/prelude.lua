@@ -115,16 +115,18 @@ local function add(hash, field, change)
 end
 
 -- Adds the pairs (counter, increment) of ARGV from this position on to the statistics and the totals.
--- 'lmax' is a maximum; a name 's:...' belongs to the statistics of sites, and 'p:...' to the totals of
--- polls by collector.
+-- 'lmax' is a maximum; a name 's:...' belongs to the statistics of sites, 'd:...' to the times of queues, and 'p:...' to
+-- the totals of polls by collector.
 local function count(now, slice_ms, lifetime_s, position)
   if position > #ARGV then return end
   local slice = string.format('%d', math.floor(now / slice_ms))
-  local stats, sites = p .. 'stats:' .. slice, p .. 'sites:' .. slice
+  local stats, sites, times = p .. 'stats:' .. slice, p .. 'sites:' .. slice, p .. 'times:' .. slice
   for i = position, #ARGV, 2 do
     local name, increment = ARGV[i], ARGV[i + 1]
     if string.sub(name, 1, 2) == 's:' then
       add(sites, string.sub(name, 3), increment)
+    elseif string.sub(name, 1, 2) == 'd:' then
+      add(times, string.sub(name, 3), increment)
     elseif string.sub(name, 1, 2) == 'p:' then
       add(p .. 'poll_totals', string.sub(name, 3), increment)
     elseif name == 'lmax' then
@@ -137,5 +139,6 @@ local function count(now, slice_ms, lifetime_s, position)
   end
   redis.call('EXPIRE', stats, lifetime_s)
   redis.call('EXPIRE', sites, 300)
+  redis.call('EXPIRE', times, 300)
 end
 

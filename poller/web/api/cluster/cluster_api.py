@@ -6,6 +6,7 @@ import os
 
 from fastapi import Request
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 from poller.domain.record.overview import Overview
 from poller.presentation.cluster import workers_json
@@ -14,6 +15,7 @@ from poller.settings import setting_table
 from poller.web.api.cluster import shared_overview
 from poller.web.api.contract import resources
 from poller.web.api.contract.needs import Administering, ReadingAll
+from poller.web.backend_queries import BackendQueries
 
 workers_router = resources.router("workers")
 domains_router = resources.router("domains")
@@ -58,7 +60,9 @@ async def list_workers(call: ReadingAll, request: Request) -> WorkerList:
 async def list_domains(call: ReadingAll, request: Request) -> DomainList:
     """List the queues: who serves each, what waits, need and capacity, or why none serves it."""
     view: Overview = await shared_overview.read(request)
-    return DomainList(items=workers_json.domains(view))
+    backend: BackendQueries = request.app.state.backend
+    times = await run_in_threadpool(backend.queue_times, view.as_of_ms)
+    return DomainList(items=workers_json.domains(view, times))
 
 
 @settings_router.get("")

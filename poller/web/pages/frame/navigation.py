@@ -42,6 +42,7 @@ ENTRIES: Sequence[Entry] = (
     Entry(Group.NETWORK, "Maintenance", "maintenance", "m", every_site=False),
     Entry(Group.NETWORK, "Wall", "wall", "w"),
     Entry(Group.PLATFORM, "Dead letters", "letters", "x", every_site=False),
+    Entry(Group.PLATFORM, "Workers", "workers", "k"),
     Entry(Group.PLATFORM, "Jobs", "jobs", "j"),
     Entry(Group.PLATFORM, "Collectors", "collectors", "c"),
     Entry(Group.ADMINISTRATION, "Credentials", "credentials", "k", every_site=False),
