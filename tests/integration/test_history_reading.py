@@ -16,14 +16,14 @@ from sqlalchemy.engine import Engine
 from poller import bootstrap
 from poller.cli import main
 from poller.db import migrate
-from poller.db.history import compaction, rollup_pass
+from poller.db.history import compaction, polls_of_span, rollup_pass
 from poller.db.history.rollups import Kept
 from poller.db.inventory import devices, targets
 from poller.db.record.stored_readings import Stored, Writer
 from poller.domain.access.scopes import Scope
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
-from poller.service.history import traffic_report
+from poller.service.history import sample_export, traffic_report
 from tests.integration import api_clients
 
 MINUTE = 60_000
@@ -125,6 +125,8 @@ def test_points_of_a_range_as_csv(engine: Engine, capsys: pytest.CaptureFixture[
         (["--since", "1h", "--picture", "a.png"], "FILE.svg"),
         (["--since", "1h", "--json", "--csv"], "choose one of them"),
         (["--step", "x"], "write 60s"),
+        (["--step", "1000d"], "at most 366d"),
+        (["--since", "9" * 400 + "d"], "too long"),
     ],
 )
 def test_wrong_ranges_are_refused(
@@ -187,6 +189,38 @@ def test_history_over_http(engine: Engine) -> None:
     assert other.get(f"/api/v1/targets/{key}/series").status_code == 404
     assert other.get("/api/v1/reports/traffic", params={"month": month}).json()["items"] == []
     assert client.get(base, params={"step": "1x"}).status_code == 422
+    assert client.get(base, params={"step": "999999999d"}).status_code == 422
+    always = client.get(base, params={"since": "0001-01-01", "until": "9999-12-31"}).json()
+    assert len(always["items"][0]["points"]["at"]) <= 1500
+
+
+def test_an_end_without_a_start_is_the_day_before_it(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As over HTTP: the last day is the default, whatever the end is."""
+    until = datetime.fromtimestamp((START + DAY) / 1000, UTC).isoformat()
+    words = ["--until", until, "--metric", "ifHCInOctets", "--json"]
+    found = json.loads(run(capsys, "readings", "sw1", *words)[0])
+    assert len(found["items"][0]["points"]["at"]) == 1419
+
+
+def test_an_export_reads_wide_polls_in_small_pieces(
+    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The samples in memory are bounded, not the polls only; none is lost between pieces."""
+    read = []
+    between = polls_of_span.between
+
+    def counted(*values: object) -> list[Stored]:
+        found = between(*values)  # type: ignore[arg-type]
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(polls_of_span, "between", counted)
+    monkeypatch.setattr(sample_export, "SAMPLES", 100)
+    out, _ = run(capsys, "export", "--since", "7d", "--site", "ams")
+    assert len(rows_of(out)) == 1420 * 7
+    assert max(read[1:]) == 100 // 7
 
 
 def test_samples_are_exported_in_three_forms(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _PLOT_WIDTH = 24
 _LABELS_WIDTH = 32
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ class RangeOptions:
     def range(self, now_ms: int) -> Range:
         """Return the range, 24 hours unless the options say more. Raises InvalidInput."""
         end_ms = instant_text.parse_ms("--until", self.until, now_ms) if self.until else now_ms
-        start_ms = instant_text.parse_ms("--since", self.since or "1d", now_ms)
+        start_ms = end_ms - _DAY_MS
+        if self.since:
+            start_ms = instant_text.parse_ms("--since", self.since, now_ms)
         step_ms = length_ms("--step", self.step) if self.step else None
         return Range(start_ms, end_ms, step_ms)
 

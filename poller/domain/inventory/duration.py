@@ -5,6 +5,7 @@ Whole milliseconds inside.
 
 from __future__ import annotations
 
+import math
 import re
 
 from poller import errors
@@ -43,12 +44,15 @@ def parse_ms(value: str | int | float) -> int:
 
     text = str(value).strip()
     if _NUMBER.fullmatch(text):
-        return round(float(text) * 1_000)
+        text += "s"
     if not _WHOLE.fullmatch(text):
         raise _not_a_duration(value)
 
     parts = [float(number) * UNITS_MS[unit] for number, unit in _PART.findall(text)]
-    return round(sum(parts))
+    length_ms = sum(parts)
+    if math.isinf(length_ms):
+        raise errors.InvalidInput(f'"{text[:20]}..." is not a duration', hint="it is too long")
+    return round(length_ms)
 
 
 def format_ms(duration_ms: int) -> str:

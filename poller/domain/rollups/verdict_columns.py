@@ -97,8 +97,8 @@ class _Judge:
             self._find_resets(codes)
             codes[:, self._seconds <= 0] = IMPLAUSIBLE
             growth[codes > GAP] = 0.0
-        for counter in falling:
-            self._correct_wrong_samples(int(counter), codes, growth, fell[counter])
+            for counter in falling:
+                self._correct_wrong_samples(int(counter), codes, growth, fell[counter])
         return codes, growth
 
     def _fallen(self, rows: Integers, growth: Floats) -> tuple[NDArray[np.uint8], Floats]:

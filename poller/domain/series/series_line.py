@@ -74,7 +74,9 @@ class SeriesLine:
         has_value = np.isfinite(points.value) & (weight > 0)
         if self.group is Group.STATE or not has_value.any():
             return None
-        return float(np.average(points.value[has_value], weights=weight[has_value]))
+        # Shares, not times: a mean of huge numbers is finite, their sum is not.
+        share = weight[has_value] / weight[has_value].sum()
+        return _finite(np.sum(points.value[has_value] * share))
 
     def lowest(self) -> float | None:
         values = self.points.low[np.isfinite(self.points.low)]
@@ -90,15 +92,23 @@ class SeriesLine:
         return float(values[-1]) if len(values) else None
 
     def total(self) -> float | None:
-        """Return the growth of a counter over the time with a rate; None for other series."""
+        """Return the growth of a counter over the time with a rate; None for other series, and for
+        more than a number can say.
+        """
         if self.group is not Group.COUNTER:
             return None
         points = self.points
         has_value = np.isfinite(points.value)
         weight_ms = (points.known_ms + points.averaged_ms)[has_value]
-        return float(np.sum(points.value[has_value] * weight_ms) / 1000)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _finite(np.sum(points.value[has_value] * (weight_ms / 1000)))
 
     def known_share(self) -> float:
         """Return the known part of the range, from 0 to 1."""
         whole_ms = int(self.points.span_ms.sum())
         return min(1.0, int(self.points.known_ms.sum()) / whole_ms) if whole_ms else 0.0
+
+
+def _finite(number: np.floating) -> float | None:
+    """Return a number that JSON can hold, or None."""
+    return float(number) if np.isfinite(number) else None

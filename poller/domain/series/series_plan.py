@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from poller import errors
 from poller.domain.history import resolution
@@ -12,6 +12,11 @@ from poller.domain.inventory import duration
 #: Points of a line that a step may ask for.
 MOST_POINTS = 11_000
 SHORTEST_STEP_MS = 1_000
+LONGEST_STEP_MS = 366 * 86_400_000
+#: Rows may stay this long past their retention: a month of PostgreSQL goes as a whole.
+_LEFT_OVER_MS = 32 * 86_400_000
+#: A range may end a little after now: clocks differ.
+_AHEAD_MS = 86_400_000
 _NAMES = {
     Resolution.RAW: "raw polls",
     Resolution.FIVE_MINUTES: "5-minute roll-ups",
@@ -58,9 +63,11 @@ class Range:
 def plan(asked: Range, interval_ms: int, kept: KeptSpans, now_ms: int) -> SeriesPlan:
     """Return the plan of a range. `interval_ms` is the shortest one of the targets.
 
-    Raises InvalidInput for a range that is empty, or a step with too many points.
+    Time of which nothing can be stored is left out: it would only cost memory. Raises InvalidInput
+    for a range that is empty or in the future, or a step with too many points.
     """
     _check(asked)
+    asked = _storable(asked, kept, now_ms)
     chosen = resolution.choose(
         asked.start_ms, asked.end_ms, now_ms, interval_ms, kept, asked.step_ms
     )
@@ -84,8 +91,22 @@ def plan(asked: Range, interval_ms: int, kept: KeptSpans, now_ms: int) -> Series
 def _check(asked: Range) -> None:
     if asked.end_ms <= asked.start_ms:
         raise errors.InvalidInput("until: the range is empty", hint="until must be after since")
-    if asked.step_ms is not None and asked.step_ms < SHORTEST_STEP_MS:
+    if asked.step_ms is None:
+        return
+    if asked.step_ms < SHORTEST_STEP_MS:
         raise errors.InvalidInput("step: at least 1s", hint="for example 5m or 1h")
+    if asked.step_ms > LONGEST_STEP_MS:
+        raise errors.InvalidInput("step: at most 366d", hint="for example 1h or 1d")
+
+
+def _storable(asked: Range, kept: KeptSpans, now_ms: int) -> Range:
+    """Return the part of a range of which something may be stored."""
+    end_ms = min(asked.end_ms, now_ms + _AHEAD_MS)
+    if asked.start_ms >= end_ms:
+        raise errors.InvalidInput("since: the range has not begun", hint="name a time of the past")
+    longest_ms = max(map(kept.of, Resolution)) + _LEFT_OVER_MS
+    first_ms = min(now_ms, end_ms) - longest_ms
+    return replace(asked, start_ms=max(asked.start_ms, first_ms), end_ms=end_ms)
 
 
 def _step(asked: Range, chosen: Resolution, base_ms: int, interval_ms: int) -> int:

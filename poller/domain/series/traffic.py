@@ -95,8 +95,12 @@ class _Counter:
         self.highest = max(self.highest or 0.0, float(table.high[row][has_rate].max()))
         self.means.append(total * 1000 / (known_ms + averaged_ms)[has_rate])
 
+    @property
+    def with_rate_ms(self) -> int:
+        return self.known_ms + self.averaged_ms
+
     def traffic(self, range_ms: int) -> DirectionTraffic:
-        with_rate_ms = self.known_ms + self.averaged_ms
+        with_rate_ms = self.with_rate_ms
         return DirectionTraffic(
             p95=percentile(np.concatenate(self.means), PERCENTILE) if self.means else None,
             mean=self.total * 1000 / with_rate_ms if with_rate_ms else None,
@@ -141,9 +145,13 @@ class TrafficTally:
         for known_by, interface in self._interfaces.items():
             directions = {}
             for direction, names in _OCTETS.items():
-                name = next((each for each in names if each in interface.counters), None)
-                if name is not None:
-                    directions[direction] = interface.counters[name].traffic(range_ms)
+                counters = [
+                    interface.counters[name] for name in names if name in interface.counters
+                ]
+                if counters:
+                    # Of those with a rate for as long, the better one: max returns the first.
+                    longest = max(counters, key=lambda counter: counter.with_rate_ms)
+                    directions[direction] = longest.traffic(range_ms)
             if directions:
                 octets_per_s = interface.megabits * 1e6 / 8 or None
                 yield InterfaceTraffic(interface.labels, known_by, octets_per_s, directions)

@@ -27,6 +27,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 20, 40, 30
 _LEGEND_HEIGHT = 18
 #: Colours that people with any colour vision tell apart (Okabe and Ito), repeated.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+#: Axes go no further, and no finer: numbers of the computer end not far beyond.
+_LARGEST, _SMALLEST, _SMALLEST_SHARE = 1e300, 1e-300, 1e-12
 _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
 _TIME_STEPS_MS = tuple(
@@ -97,9 +99,10 @@ def svg(lines: Sequence[NamedLine], title: str, start_ms: int, end_ms: int) -> s
 def _frame(lines: Sequence[NamedLine], start_ms: int, end_ms: int) -> _Frame:
     highs = [high for each in lines if (high := each.line.highest()) is not None]
     lows = [low for each in lines if (low := each.line.lowest()) is not None]
-    bottom = min(0.0, min(lows, default=0.0))
-    top = max(highs, default=1.0)
-    step = _nice((top - bottom) / 5 if top > bottom else 1.0)
+    bottom = max(-_LARGEST, min(0.0, min(lows, default=0.0)))
+    top = min(_LARGEST, max(highs, default=1.0))
+    smallest = max(abs(top), abs(bottom)) * _SMALLEST_SHARE or _SMALLEST
+    step = _nice(max((top - bottom) / 5, smallest) if top > bottom else max(1.0, smallest))
     return _Frame(
         start_ms, end_ms, math.floor(bottom / step) * step, (math.floor(top / step) + 1) * step
     )
@@ -112,11 +115,16 @@ def _nice(number: float) -> float:
 
 
 def _unit(lines: Sequence[NamedLine]) -> Callable[[float], str]:
-    """Return how a value of these lines is written; lines of one counter have its unit."""
-    metrics = {(each.line.series.name, each.line.group.value) for each in lines}
-    counters = [name for name, group in metrics if group == "counter"]
-    if metrics and len(counters) == len(metrics):
-        return lambda value: counter_units.per_second(counters[0], value)
+    """Return how a value of these lines is written; counters of one unit have that unit."""
+    units = {
+        counter_units.per_second(each.line.series.name, 1.0)
+        if each.line.group.value == "counter"
+        else ""
+        for each in lines
+    }
+    if len(units) == 1 and units != {""}:
+        counter = lines[0].line.series.name
+        return lambda value: counter_units.per_second(counter, value)
     return lambda value: f"{value:.6g}"
 
 

@@ -14,8 +14,11 @@ from poller.domain.series.exported_polls import ExportedPolls
 if TYPE_CHECKING:
     from poller.bootstrap import Services
 
-#: Polls of a target that are in memory at a time.
+#: Polls of a target that are in memory at a time, and their samples, about.
 POLLS = 240
+SAMPLES = 100_000
+#: Polls of a target that are read first, while it is not known how many samples one has.
+FIRST_POLLS = 8
 
 
 def polls(
@@ -31,15 +34,17 @@ def polls(
     """
     for target in selected:
         begin_ms = start_ms
+        count = FIRST_POLLS
         while True:
-            found = polls_of_span.between(services.engine, target.id, begin_ms, end_ms, POLLS)
+            found = polls_of_span.between(services.engine, target.id, begin_ms, end_ms, count)
             for _, same in groupby(found, key=_shape_id):
                 chosen = _chosen(target, list(same), metric)
                 if chosen.series:
                     yield chosen
-            if len(found) < POLLS:
+            if len(found) < count:
                 break
             begin_ms = found[-1].at_ms + 1
+            count = max(1, min(POLLS, SAMPLES // max(1, len(found[-1].readings.values))))
 
 
 def _shape_id(stored: Stored) -> int:
