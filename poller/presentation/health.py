@@ -14,9 +14,18 @@ from dataclasses import dataclass, replace
 from poller import errors
 from poller.domain.record.overview import Overview, State
 from poller.presentation import formatting, health_reasons
-from poller.presentation.health_reasons import LATE_P99_MS, Reason, Stores, Tone, is_late
+from poller.presentation.health_reasons import LATE_P99_MS, Punctuality, Reason, Stores, Tone
 
-__all__ = ["LATE_P99_MS", "Health", "Level", "Stores", "Tone", "is_first_run", "is_late", "judge"]
+__all__ = [
+    "LATE_P99_MS",
+    "Health",
+    "Level",
+    "Punctuality",
+    "Stores",
+    "Tone",
+    "is_first_run",
+    "judge",
+]
 
 GLYPHS = {Tone.OK: "●", Tone.LATE: "▲", Tone.FAILING: "■", Tone.UNKNOWN: "○"}
 _WORST_FIRST = (Tone.FAILING, Tone.LATE, Tone.UNKNOWN, Tone.OK)
@@ -41,6 +50,7 @@ class Health:
     level: Level = Level.OK
     reasons: Sequence[str] = ()
     is_ready: bool = True  # Redis and SQL can be used
+    punctuality: Punctuality = Punctuality.UNKNOWN
 
     @property
     def glyph(self) -> str:
@@ -77,7 +87,8 @@ def judge(
         return _first_run(overview, stores)
     reasons += _reasons(overview, stores)
     is_stopped = any(reason.stops for reason in reasons)
-    return _verdict(reasons, "(!) poller" if is_stopped else _title(overview))
+    found = _verdict(reasons, "(!) poller" if is_stopped else _title(overview))
+    return replace(found, punctuality=_punctuality(overview, stores))
 
 
 def is_first_run(overview: Overview, stores: Stores = _NO_STORE_ERROR) -> bool:
@@ -97,9 +108,20 @@ def _first_run(overview: Overview, stores: Stores) -> Health:
     return replace(found, text=f"{found.text} {text}")
 
 
+def _punctuality(overview: Overview, stores: Stores) -> Punctuality:
+    if _stops(overview) or stores.write_error:
+        return Punctuality.STOPPED
+    return health_reasons.punctual(overview) if overview.targets else Punctuality.UNKNOWN
+
+
+def _stops(overview: Overview) -> list[Reason]:
+    """Why nothing is polled, though the stores can be used."""
+    return [*health_reasons.missing_processes(overview), *health_reasons.silent(overview)]
+
+
 def _reasons(overview: Overview, stores: Stores) -> list[Reason]:
     """All reasons beside the stores', the weightiest first."""
-    found = [*health_reasons.missing_processes(overview), *health_reasons.silent(overview)]
+    found = _stops(overview)
     is_stopped = bool(found or stores.write_error)
     found += health_reasons.obstacles(overview, stores)
     found += health_reasons.empty_board(overview, stores)
@@ -111,6 +133,7 @@ def _reasons(overview: Overview, stores: Stores) -> list[Reason]:
         found += health_reasons.punctuality(overview)
     elif not (stores.sql_targets or stores.sql_error):
         found.append(Reason(Tone.UNKNOWN, "There is no target to poll."))
+    found += health_reasons.paused(overview)
     found += health_reasons.firing_alerts(stores)
     found += health_reasons.dark_sites(overview)
     if not is_stopped:

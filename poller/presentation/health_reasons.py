@@ -49,6 +49,15 @@ class Tone(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+class Punctuality(enum.StrEnum):
+    """Whether polls come when they are planned, as the sentence says it."""
+
+    ON_TIME = "on_time"
+    LATE = "late"
+    STOPPED = "stopped"  # nothing is polled: our own downtime is no lateness
+    UNKNOWN = "unknown"  # nothing was polled yet, or the board cannot be read
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """Errors of SQL and Redis that this process has seen beside the board. An empty text: none."""
@@ -152,23 +161,36 @@ def failing(overview: Overview) -> Reasons:
 
 
 def polled(overview: Overview) -> Reasons:
-    """The states of the targets. Dead letters are only mentioned beside failing targets."""
+    """The states of the targets. Those that wait for a dark site are not said to answer."""
+    if not overview.states.get(State.FAILING, 0):
+        yield _none_failing(overview)
+    yield from failing(overview)
+
+
+def _none_failing(overview: Overview) -> Reason:
     unknown = overview.states.get(State.UNKNOWN, 0)
     is_only_one = overview.targets == 1
     targets = formatting.counted(overview.targets, "target")
-
-    if overview.states.get(State.FAILING, 0):
-        yield from failing(overview)
-    elif unknown >= overview.targets:
+    if unknown >= overview.targets:
         none_polled = f"None of {targets} polled yet."
         text = "The only target is not polled yet." if is_only_one else none_polled
-        yield Reason(Tone.UNKNOWN, text)
-    elif unknown:
+        return Reason(Tone.UNKNOWN, text)
+    if unknown:
         text = f"None failing; {formatting.exact(unknown)} of {targets} not polled yet."
-        yield Reason(Tone.OK, text)
-    else:
-        text = "The only target answers." if is_only_one else f"All {targets} answer."
-        yield Reason(Tone.OK, text)
+        return Reason(Tone.OK, text)
+    if overview.held:
+        others = formatting.exact(max(0, overview.targets - overview.held))
+        return Reason(Tone.OK, f"{others} of {targets} answer.")
+    return Reason(Tone.OK, "The only target answers." if is_only_one else f"All {targets} answer.")
+
+
+def paused(overview: Overview) -> Reasons:
+    """Targets that an operator keeps from being polled: their data grow old on purpose."""
+    number = overview.opened_by_hand
+    if number:
+        are = "is" if number == 1 else "are"
+        targets = formatting.counted(number, "target")
+        yield Reason(Tone.OK, f"{targets} {are} paused by hand.")
 
 
 def punctuality(overview: Overview) -> Reasons:
@@ -179,12 +201,22 @@ def punctuality(overview: Overview) -> Reasons:
         text = f"{formatting.exact(lost)} of {formatting.exact(workers)} workers lost."
         yield Reason(Tone.LATE, text)
 
-    any_answers = overview.states.get(State.FAILING, 0) < overview.targets
-    if is_late(overview):
+    judged = punctual(overview)
+    if judged is Punctuality.LATE:
         delays = ", ".join(_delays(overview))
         yield Reason(Tone.LATE, f"Polling is late: {delays}.")
-    elif overview.lateness.count and any_answers:
+    elif judged is Punctuality.ON_TIME:
         yield Reason(Tone.OK, "Polling is on time.")
+
+
+def punctual(overview: Overview) -> Punctuality:
+    """Judge a fleet that is polled."""
+    if is_late(overview):
+        return Punctuality.LATE
+    silent = overview.states.get(State.FAILING, 0) + overview.states.get(State.UNKNOWN, 0)
+    any_answers = silent < overview.targets
+    is_measured = overview.lateness.count and any_answers
+    return Punctuality.ON_TIME if is_measured else Punctuality.UNKNOWN
 
 
 def is_late(overview: Overview) -> bool:
@@ -231,8 +263,16 @@ def dark_sites(overview: Overview) -> Reasons:
 
 
 def shortages(overview: Overview) -> Reasons:
-    """Queues whose workers do not keep up, and how many more workers they need."""
-    shortage = {load.queue: load.shortage for load in overview.loads if load.shortage}
+    """Queues that nothing is polled of, and those whose workers do not keep up."""
+    served = [load for load in overview.loads if load.workers]
+    for load in served:
+        if load.shortage is None:
+            needs = running_workers.queue_needs(load.queue)
+            overdue = formatting.counted(load.overdue, "target")
+            are = "is" if load.overdue == 1 else "are"
+            yield Reason(Tone.LATE, f"Nothing is polled with {needs}: {overdue} {are} overdue.")
+
+    shortage = {load.queue: load.shortage for load in served if load.shortage}
     queues = sorted(shortage, key=lambda queue: -shortage[queue])
     for queue in queues[:NAMED]:
         needs = running_workers.queue_needs(queue)

@@ -15,6 +15,7 @@ from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.health import Stores
 from poller.presentation.job_states import JobList
+from poller.service.fleet.age_picture import AgePicture
 from poller.service.fleet.fleet_picture import FleetPicture
 from poller.service.job_listing import RunsPage, RunsQuery, ShownJob
 from poller.state.cluster.beat_registry import BeatInstance
@@ -76,6 +77,7 @@ class BackendQueries:
     job: Callable[[str], ShownJob] = _no_job  # by name
     job_runs: Callable[[RunsQuery], RunsPage] = _no_runs
     fleet: Callable[[], FleetPicture] = FleetPicture  # why targets fail, and where
+    ages: Callable[[], AgePicture] = AgePicture  # how old the data of targets are
     beats: Callable[[], Sequence[BeatInstance]] = _no_beats  # the living ones
     queue_times: Callable[[int], Mapping[str, QueueTimes]] = _no_times  # at an instant in ms
     process_metrics: Callable[[], bytes] = bytes  # of the processes of this host, as text

@@ -36,7 +36,7 @@ from poller.web.api.contract.needs import READ_PAGE, SCRAPE_PAGE
 from poller.web.api.job_metrics import JobReadings
 from poller.web.api.live_stream import FrameTexts, StreamSlots
 from poller.web.api.record.event_viewers import EventFeed
-from poller.web.api.snapshot import Snapshot, Snapshots
+from poller.web.api.snapshot import FleetReads, Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
@@ -161,7 +161,8 @@ def create_app(
             Middleware(GZipMiddleware, minimum_size=1024, compresslevel=GZIP_LEVEL),
         ],
     )
-    snapshots = Snapshots(backend.overview, backend.stores, read_fleet=backend.fleet)
+    reads = FleetReads(backend.fleet, backend.ages, backend.queue_times)
+    snapshots = Snapshots(backend.overview, backend.stores, reads=reads)
     slots = StreamSlots(most_streams)
     ending = stopping or asyncio.Event()
     app.state.backend, app.state.snapshots = backend, snapshots

@@ -23,13 +23,13 @@ from poller.security import network_exposure, process_memory, tls_files
 from poller.security.allowed_hosts import AllowedHosts
 from poller.service import job_listing
 from poller.service.access import login_demand
-from poller.service.fleet import fleet_picture
+from poller.service.cluster.recent_times import RecentTimes
+from poller.service.fleet import age_picture, fleet_picture
 from poller.service.job_listing import ShownJob
 from poller.state.cluster import (
     beat_registry,
     job_totals,
     overview_reader,
-    queue_loads,
     worker_registry,
 )
 from poller.state.cluster.beat_registry import BeatInstance
@@ -168,7 +168,8 @@ def backend_queries(services: Services) -> BackendQueries:
         job_runs=partial(job_listing.runs, services),
         beats=beats,
         fleet=partial(fleet_picture.picture, services),
-        queue_times=partial(queue_loads.times, services.redis, services.keys),
+        ages=partial(age_picture.picture, services),
+        queue_times=RecentTimes(services).at,
         process_metrics=partial(_process_metrics, services),
     )
 

@@ -22,6 +22,7 @@ import web_overviews as fleet
 import web_rates
 
 from poller.domain.record.overview import Overview
+from poller.service.fleet.fleet_picture import FleetPicture
 from poller.web import web_process
 from poller.web.backend_queries import BackendQueries
 
@@ -45,6 +46,7 @@ class Site:
     def __init__(self, overview: Overview) -> None:
         self.overview = overview
         self.reads = 0
+        self.fleet = FleetPicture()
         self.polls = web_rates.polls(60, 2)  # of sw1
         self.collectors = web_collectors.STATUS
         self.jobs = web_jobs.LISTED
@@ -64,6 +66,7 @@ class Site:
     def start(self, listener: socket.socket | None = None) -> None:
         backend = BackendQueries(
             overview=self.read_overview,
+            fleet=lambda: self.fleet,
             links={"Flower": "http://127.0.0.1:5555"},
             rates=lambda device, request: web_rates.query(self.polls)(device, request),
             collectors=lambda: self.collectors,

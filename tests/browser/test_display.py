@@ -8,7 +8,9 @@ import pytest
 import web_overviews as fleet
 from playwright.sync_api import expect
 
+from poller.domain.fleet.failing_causes import SiteSummary
 from poller.domain.record.overview import Overview
+from poller.service.fleet.fleet_picture import FleetPicture
 
 LONG = dataclasses.replace(
     fleet.FAILING,
@@ -64,8 +66,8 @@ def test_on_a_phone_rows_are_cards(site, open_page) -> None:
     assert boxes["device"]["y"] == pytest.approx(boxes["code"]["y"], abs=2)
     assert boxes["device"]["y"] < boxes["message"]["y"] < boxes["time"]["y"]
     assert boxes["message"]["width"] > 250
-    label = page.locator('[data-table="workers"] tbody .memory').first
-    assert "Memory" in label.evaluate("e => getComputedStyle(e, '::before').content")
+    label = page.locator('[data-table="capacity"] tbody .wait').first
+    assert "Wait p95" in label.evaluate("e => getComputedStyle(e, '::before').content")
 
 
 def test_the_keyboard_reaches_every_control(open_page) -> None:
@@ -143,6 +145,30 @@ def test_the_page_stays_small(site, open_page) -> None:
     )
     page = open_page()
     assert page.evaluate("document.querySelectorAll('*').length") < 1500
+
+
+@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (3840, 2160)])
+@pytest.mark.parametrize("number", [1, 12, 200])
+def test_the_wall_shows_all_sites_without_scrolling(
+    site, open_page, number: int, width: int, height: int
+) -> None:
+    """Every tile is in the window, no text is cut, and a dark site is the largest."""
+    sites = [SiteSummary(f"a-long-name-{n:03}", 40, int(n == 3)) for n in range(number)]
+    site.fleet = FleetPicture(sites=sites, as_of_ms=fleet.NOW_MS)
+    site.overview = dataclasses.replace(fleet.FAILING, dark={sites[0].name: fleet.NOW_MS - 9_000})
+    page = open_page(viewport={"width": width, "height": height})
+    page.goto(f"{site.url}wall")
+    assert page.evaluate("document.documentElement.scrollHeight") <= height
+    tiles = [tile.bounding_box() for tile in page.locator(".tiles-of-sites li").all()]
+    assert len(tiles) == number
+    assert all(box["y"] + box["height"] <= height for box in tiles)
+    areas = [box["width"] * box["height"] for box in tiles]
+    assert areas[0] == pytest.approx(max(areas), rel=0.01)
+    assert number == 1 or areas[0] > 3 * areas[-1]
+    cut = page.locator(".tiles-of-sites b").evaluate_all(
+        "all => all.filter(each => each.scrollHeight > 1.3 * each.clientHeight).length"
+    )
+    assert cut == 0
 
 
 def test_unroutable_queues_are_shown_with_their_reason_while_there_are_any(site, open_page) -> None:

@@ -20,7 +20,8 @@ def test_the_page_follows_the_board_without_a_reload(site, open_page, page_log) 
     page.evaluate("window.element = document.querySelector('[data-cell=failing]')")
     site.overview = fleet.FAILING
     expect(cell(page, "health")).to_have_text(
-        "41 of 98,204 targets failing. 12 need a person (dead letters). Polling is on time."
+        "41 of 98,204 targets failing. 12 need a person (dead letters). Polling is on time. "
+        "2 targets are paused by hand."
     )
     expect(cell(page, "failing")).to_have_attribute("data-tone", "failing")
     expect(page).to_have_title("(41) poller")
@@ -151,7 +152,5 @@ def test_hostile_texts_of_the_stream_are_not_markup(site, open_page) -> None:
     expect(page.locator("#live")).to_have_text("● live")
     site.overview = fleet.HOSTILE
     expect(page.locator('[data-table="errors"] tbody .device')).to_have_text(fleet.SCRIPT)
-    expect(page.locator('[data-table="workers"] tbody .name')).to_have_text(
-        f"celery@{fleet.SCRIPT}"
-    )
+    expect(page.locator('[data-table="capacity"] tbody .name')).to_have_text(f"poll.{fleet.SCRIPT}")
     assert page.locator("main script, main img").count() == 0

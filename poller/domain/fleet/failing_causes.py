@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -34,6 +35,7 @@ class SiteSummary:
     devices: int
     failing: int = 0  # devices with a failing target
     dark_since_ms: int = 0
+    held: int = 0  # targets that wait for the dark site
 
     @property
     def state(self) -> str:
@@ -66,14 +68,42 @@ def by_code(causes: Iterable[Cause]) -> dict[str, int]:
 
 
 def sites(
-    devices: Mapping[str, int], failing: Iterable[FailingTarget], dark: Mapping[str, int]
+    devices: Mapping[str, int],
+    failing: Iterable[FailingTarget],
+    dark: Mapping[str, int],
+    held: Mapping[str, int] = MappingProxyType({}),
 ) -> list[SiteSummary]:
-    """Return all sites, the worst first. `devices` counts those of each, `dark` says since when."""
+    """Return all sites, the worst first. `devices` counts those of each, `dark` says since when,
+    and `held` counts the targets that wait for a dark site.
+    """
     failing_at: dict[str, set[int]] = {}
     for each in failing:
         failing_at.setdefault(each.site, set()).add(each.device_id)
     found = [
-        SiteSummary(name, number, len(failing_at.get(name, ())), dark.get(name, 0))
+        SiteSummary(
+            name,
+            number,
+            failing=len(failing_at.get(name, ())),
+            dark_since_ms=dark.get(name, 0),
+            held=held.get(name, 0),
+        )
         for name, number in devices.items()
     ]
+    return worst_first(found)
+
+
+def with_dark(found: Iterable[SiteSummary], dark: Mapping[str, int]) -> list[SiteSummary]:
+    """Return sites, the worst first, with these outages instead of their own."""
+    by_name = {site.name: site for site in found}
+    for name in dark:
+        by_name.setdefault(name, SiteSummary(name, 0))
+    lit = []
+    for name, site in by_name.items():
+        since_ms = dark.get(name, 0)
+        lit.append(replace(site, dark_since_ms=since_ms, held=site.held if since_ms else 0))
+    return worst_first(lit)
+
+
+def worst_first(found: Iterable[SiteSummary]) -> list[SiteSummary]:
+    """Return dark sites, then those with most failing devices, then the others by name."""
     return sorted(found, key=lambda site: (not site.dark_since_ms, -site.failing, site.name))

@@ -164,6 +164,20 @@ def finished_ms(text: str) -> int:
     return int(parts[2]) if len(parts) > 3 and parts[2].isdecimal() else 0
 
 
+def ok_ms(text: str) -> int:
+    """Return the end of the last good poll in a stored text, without parsing the rest; 0: never."""
+    parts = text.split(",", 4)
+    return int(parts[3]) if len(parts) > 4 and parts[3].isdecimal() else 0
+
+
+def chosen_ms(text: str) -> int:
+    """Return the interval that an adaptive target chose for itself; 0 for any other target."""
+    if '"d":' not in text:
+        return 0
+    decision = unpack(text).decision
+    return decision.chosen_ms if decision else 0
+
+
 def is_failing(text: str) -> bool:
     """Whether the target of a stored text fails, without parsing the rest."""
     return text[:1] == LETTERS[State.FAILING]

@@ -11,18 +11,21 @@ import threading
 import time
 import weakref
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from poller.db import engine as sql
 from poller.db.fleet import fleet_places
 from poller.db.fleet.fleet_places import Place
 from poller.db.inventory import inventory_feed
+from poller.domain.failures.site_outage import Outage
 from poller.domain.fleet import failing_causes
 from poller.domain.fleet.failing_causes import Cause, FailingTarget, SiteSummary
 from poller.domain.record import target_condition, target_status
+from poller.domain.record.overview import Overview, State
 from poller.state.board.unwell_targets import UnwellTargets
 from poller.state.cluster import site_windows
+from poller.state.redis_client import store_errors
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -43,6 +46,16 @@ class FleetPicture:
     failing_devices: int = 0
     devices: int = 0
     is_complete: bool = True
+    as_of_ms: int = 0  # the instant at which it was taken; 0: no picture could be taken yet
+
+
+def agreeing(found: FleetPicture, overview: Overview) -> FleetPicture:
+    """Return a picture without what a newer overview denies: sites that are dark, and failures."""
+    sites = failing_causes.with_dark(found.sites, overview.dark)
+    if overview.states.get(State.FAILING, 0):
+        return replace(found, sites=sites)
+    well = failing_causes.worst_first(replace(site, failing=0) for site in sites)
+    return replace(found, causes=(), sites=well, failing_devices=0, is_complete=True)
 
 
 def picture(services: Services) -> FleetPicture:
@@ -79,17 +92,28 @@ class _PictureCache:
         services = self._services
         self._follow_inventory()
         failing = self._failing()
-        outages = site_windows.dark(services.redis, services.keys).values()
+        outages = list(site_windows.dark(services.redis, services.keys).values())
         dark = {outage.site: outage.since_ms for outage in outages}
         sizes = self._site_sizes
         known = failing or []
         return FleetPicture(
             causes=failing_causes.group(known),
-            sites=failing_causes.sites(sizes, known, dark),
+            sites=failing_causes.sites(sizes, known, dark, self._held(outages)),
             failing_devices=len({each.device_id for each in known}),
             devices=sum(sizes.values()),
             is_complete=failing is not None,
+            as_of_ms=services.board.now_ms(),
         )
+
+    def _held(self, outages: Sequence[Outage]) -> dict[str, int]:
+        """The targets that wait for each dark site."""
+        services = self._services
+        pipe = services.redis.pipeline(transaction=False)
+        for outage in outages:
+            pipe.zcount(services.keys.held, outage.number, outage.number)
+        with store_errors(services.redis):
+            numbers = pipe.execute()
+        return {outage.site: int(each) for outage, each in zip(outages, numbers, strict=True)}
 
     def _follow_inventory(self) -> None:
         """Forget where targets are after a change of the inventory."""

@@ -20,7 +20,8 @@ from poller.presentation.health import Level, Tone
         (
             fleet.FAILING,
             Tone.FAILING,
-            "41 of 98,204 targets failing. 12 need a person (dead letters). Polling is on time.",
+            "41 of 98,204 targets failing. 12 need a person (dead letters). Polling is on time. "
+            "2 targets are paused by hand.",
             "(41) poller",
         ),
         (fleet.NO_LEADER, Tone.FAILING, "No leader: nothing is being scheduled.", "(!) poller"),
@@ -50,8 +51,28 @@ def test_a_stop_does_not_hide_failing_targets() -> None:
     """Without a leader the failing targets are still counted; lateness is left out."""
     verdict = health.judge(dataclasses.replace(fleet.FAILING, leader=None))
     failing = "41 of 98,204 targets failing. 12 need a person (dead letters)."
-    assert verdict.text == f"No leader: nothing is being scheduled. {failing}"
+    paused = "2 targets are paused by hand."
+    assert verdict.text == f"No leader: nothing is being scheduled. {failing} {paused}"
     assert verdict.alarm
+
+
+def test_a_dark_site_does_not_answer() -> None:
+    """Targets that wait for their site are not among those that answer."""
+    dark = dataclasses.replace(fleet.HEALTHY, held=4, dark={"west": 1})
+    assert "98,200 of 98,204 targets answer." in health.judge(dark).text
+
+
+def test_dead_letters_are_told_beside_answering_targets() -> None:
+    """A letter needs a person, whatever the other targets do."""
+    verdict = health.judge(dataclasses.replace(fleet.HEALTHY, dead_letters={"auth_failed": 1}))
+    assert "All 98,204 targets answer. 1 needs a person (dead letters)." in verdict.text
+
+
+def test_a_queue_of_which_nothing_is_polled_is_named() -> None:
+    """The workers that serve it may all hang; another queue hides that in the numbers."""
+    stuck = fleet.load("poll.acme", overdue=9, shortage=None)
+    verdict = health.judge(dataclasses.replace(fleet.HEALTHY, loads=[*fleet.HEALTHY.loads, stuck]))
+    assert "Nothing is polled with collector acme: 9 targets are overdue." in verdict.text
 
 
 def test_lost_workers_do_not_count_as_running() -> None:

@@ -102,6 +102,7 @@ def test_the_api_returns_the_overview(create_client) -> None:
         "41 of 98,204 targets failing.",
         "12 need a person (dead letters).",
         "Polling is on time.",
+        "2 targets are paused by hand.",
     ]
     assert response["health"] == {
         "state": "failing",

@@ -69,6 +69,7 @@ def worker(number: int, **changes: object) -> Worker:
         rss_bytes=192_000_000 + 3_100_000 * number,
         tags={"site": "ams"} if number % 2 else {"site": "fra", "zone": "dmz"},
         collectors={"snmp": "poller 0.1.0", "routeros": "poller 0.1.0"},
+        queues=("poll.routeros", "poll.snmp", "poll.snmp;site=ams"),
         slots=256,
         polled_ms=NOW_MS - 1_100 * number,
     )

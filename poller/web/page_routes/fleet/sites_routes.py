@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from poller.web.api.contract.needs import READ_PAGE
 from poller.web.api.snapshot import Snapshots
-from poller.web.pages.fleet import sites_page
+from poller.web.pages.fleet import sites_page, wall_page
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.pages.frame.page_frame import RequestedFrame
 
@@ -24,5 +24,5 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
     @app.get("/wall", response_class=HTMLResponse, dependencies=[READ_PAGE])
     async def show_wall(frame: RequestedFrame) -> HTMLResponse:
         """The sentence and the sites, for a screen on a wall."""
-        view = sites_page.build_view(await snapshots.get(), sites_page.TILES)
+        view = wall_page.build_view(await snapshots.get())
         return page.respond("fleet/wall.html", frame, view=view)

@@ -137,11 +137,11 @@ def _domain(item: DomainItem) -> DomainRow:
         state=state,
         used=formatting.significant(item.used_seconds),
         maximum=formatting.significant(item.maximum_seconds),
-        share=_percent(item.used_seconds, item.maximum_seconds),
+        share=percent(item.used_seconds, item.maximum_seconds),
         needed=formatting.rate(item.needed_per_second),
         done=formatting.rate(item.done_per_second),
-        wait_p50=_duration(item.wait_p50_seconds),
-        wait_p95=_duration(item.wait_p95_seconds),
+        wait_p50=seconds(item.wait_p50_seconds),
+        wait_p95=seconds(item.wait_p95_seconds),
         overdue=formatting.exact(item.targets_overdue),
         workers=formatting.exact(len(item.workers)),
     )
@@ -158,12 +158,14 @@ def _domain_state(item: DomainItem) -> tuple[Tone, str]:
     return Tone.OK, "keeps up"
 
 
-def _percent(part: float, whole: float) -> str:
+def percent(part: float, whole: float) -> str:
+    """Return a share in whole percent; a dash without a whole."""
     return f"{100 * part / whole:.0f} %" if whole else formatting.NOT_MEASURED
 
 
-def _duration(seconds: float | None) -> str:
-    return formatting.NOT_MEASURED if seconds is None else formatting.duration(seconds * 1000)
+def seconds(number: float | None) -> str:
+    """Return a time in seconds as text; a dash if it was not measured."""
+    return formatting.NOT_MEASURED if number is None else formatting.duration(number * 1000)
 
 
 def _worker(item: WorkerItem, usual_version: str) -> WorkerRow:

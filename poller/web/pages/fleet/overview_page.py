@@ -8,16 +8,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from poller.domain.metrics.queue_times import QueueTimes
 from poller.domain.record.overview import LATENESS_EDGES_MS, Overview, State
 from poller.presentation import formatting, health
-from poller.presentation.health import Health, Stores, Tone
+from poller.presentation.health import Health, Punctuality, Stores, Tone
+from poller.service.fleet.age_picture import AgePicture
 from poller.service.fleet.fleet_picture import FleetPicture
-from poller.web.pages.alerts import alert_tile
-from poller.web.pages.fleet import charts, overview_tables
-from poller.web.pages.fleet.overview_tables import Shown, Table
+from poller.web.pages.fleet import age_bands, charts, overview_numbers, overview_tables
+from poller.web.pages.fleet.live_table import Shown, Table
 
 NO_STORE_ERROR = Stores()
 NO_FAILURES = FleetPicture()
+NO_AGES = AgePicture()
+NO_TIMES: Mapping[str, QueueTimes] = {}
+#: An older picture of the failing targets says when it was taken.
+OLD_PICTURE_MS = 30_000
 #: The states of targets and their tones, worst first.
 STATES = {
     State.FAILING: Tone.FAILING,
@@ -43,18 +48,21 @@ def build_view(
     overview: Overview | None,
     stores: Stores = NO_STORE_ERROR,
     fleet: FleetPicture = NO_FAILURES,
+    ages: AgePicture = NO_AGES,
+    times: Mapping[str, QueueTimes] = NO_TIMES,
 ) -> OverviewView:
     """Build the view of the newest overview. `stores.redis_error` says why there is no newer."""
     if overview is None:
         return _view_without_numbers("unreadable", health.judge(None, stores))
     if stores.redis_error:
         last_read = formatting.instant(overview.as_of_ms)[11:19]
-        return _view_with_numbers(overview, fleet, health.judge(None, stores, last_read), stores)
-
-    verdict = health.judge(overview, stores)
-    if health.is_first_run(overview, stores):
-        return _view_without_numbers("first-run", verdict, overview)
-    return _view_with_numbers(overview, fleet, verdict, stores)
+        verdict = health.judge(None, stores, last_read)
+    else:
+        verdict = health.judge(overview, stores)
+        if health.is_first_run(overview, stores):
+            return _view_without_numbers("first-run", verdict, overview)
+    shown = Shown(overview, fleet, times, verdict.punctuality)
+    return _view_with_numbers(shown, ages, verdict, stores)
 
 
 def _view_without_numbers(
@@ -67,28 +75,34 @@ def _view_without_numbers(
 
 
 def _view_with_numbers(
-    overview: Overview, fleet: FleetPicture, verdict: Health, stores: Stores
+    shown: Shown, ages: AgePicture, verdict: Health, stores: Stores
 ) -> OverviewView:
+    overview, punctuality = shown.overview, shown.punctuality
     texts = {
         **_verdict_texts(verdict),
-        **_number_texts(overview),
-        **alert_tile.texts(stores.alerts),
+        "as-of": formatting.instant(overview.as_of_ms),
+        **overview_numbers.texts(shown, stores.alerts),
+        **age_bands.texts(ages, overview.targets, punctuality),
+        **_start_texts(overview),
         **_board_texts(overview),
         **_leader_texts(overview),
-        **_band_texts(overview),
-        **_fleet_texts(overview, fleet),
+        "affected": _affected(shown),
         "causes": _error_causes(overview),
     }
-    tones = _verdict_tones(verdict) | _number_tones(overview) | alert_tile.tones(stores.alerts)
+    tones = {
+        **_verdict_tones(verdict),
+        **overview_numbers.tones(overview, punctuality, stores.alerts),
+        **age_bands.tones(ages, punctuality),
+        **_detail_tones(overview, punctuality),
+    }
 
-    plots = {}
+    plots = {"ages": age_bands.picture(ages, punctuality)}
     for chart in charts.draw(overview):
         plots[chart.id] = chart.svg
         for place, text in chart.axis.items():
             texts[f"{chart.id}-{place}"] = text
 
     rows = {}
-    shown = Shown(overview, fleet)
     for table in overview_tables.ALL:
         rows[table.id] = _fill(table, shown, texts, tones)
 
@@ -118,84 +132,43 @@ def _verdict_tones(verdict: Health) -> dict[str, str]:
     return tones
 
 
-def _number_texts(overview: Overview) -> dict[str, str]:
-    targets = overview.targets
-    failing = overview.states.get(State.FAILING, 0)
-    letters = sum(overview.dead_letters.values())
-    return {
-        "as-of": formatting.instant(overview.as_of_ms),
-        "up-to-date": formatting.share(_up_to_date(overview), targets),
-        "targets": formatting.exact(targets),
-        "late": formatting.exact(overview.overdue),
-        "late-share": formatting.share(overview.overdue, targets),
-        "failing": formatting.exact(failing),
-        "failing-share": formatting.share(failing, targets),
-        "letters": formatting.exact(letters),
-        "throughput": formatting.rate(overview.polls_per_second),
-        **_lateness_texts(overview),
-    }
+def _affected(shown: Shown) -> str:
+    """How many devices and sites have a failing target, and of when that is if it is old."""
+    overview, fleet = shown.overview, shown.fleet
+    if not fleet.failing_devices:
+        return ""
+    sites = [site for site in fleet.sites if site.state in ("dark", "failing")]
+    of_devices = formatting.counted(fleet.devices, "device")
+    failing = f"{formatting.exact(fleet.failing_devices)} of {of_devices}"
+    text = f"{failing}, {formatting.counted(len(sites), 'site')} affected"
+    if fleet.as_of_ms and overview.as_of_ms - fleet.as_of_ms > OLD_PICTURE_MS:
+        text += f", as of {formatting.instant(fleet.as_of_ms)[11:19]} UTC"
+    return text
 
 
-def _up_to_date(overview: Overview) -> int:
-    """Targets whose last poll answered and whose next one is not overdue; a lower bound."""
-    answering = overview.states.get(State.OK, 0) + overview.states.get(State.DEGRADED, 0)
-    return max(0, answering - overview.overdue - overview.unstarted)
-
-
-def _band_texts(overview: Overview) -> dict[str, str]:
-    """The share of the polls of the last five minutes in each band of lateness."""
-    bands = overview.lateness.bands or (0,) * (len(LATENESS_EDGES_MS) + 1)
+def _start_texts(overview: Overview) -> dict[str, str]:
+    """How long after their slots polls start, of those of the last five minutes."""
+    lateness = overview.lateness
+    bands = lateness.bands or (0,) * (len(LATENESS_EDGES_MS) + 1)
     texts = {}
     for number, polls in enumerate(bands):
         texts[f"band-{number}"] = formatting.share(polls, sum(bands))
+    percentiles = {"p50": lateness.p50_ms, "p99": lateness.p99_ms, "max": lateness.max_ms}
+    for name, value_ms in percentiles.items():
+        is_measured = lateness.count > 0
+        texts[name] = formatting.duration(value_ms) if is_measured else formatting.NOT_MEASURED
     return texts
 
 
-def _fleet_texts(overview: Overview, fleet: FleetPicture) -> dict[str, str]:
-    """How many devices and sites have a failing target."""
-    sites = [site for site in fleet.sites if site.state in ("dark", "failing")]
-    if not fleet.is_complete:
-        text = "More targets fail than are grouped here."
-    elif fleet.failing_devices:
-        of_devices = formatting.counted(fleet.devices, "device")
-        failing = f"{formatting.exact(fleet.failing_devices)} of {of_devices}"
-        text = f"{failing}, {formatting.counted(len(sites), 'site')} affected"
-    elif overview.states.get(State.FAILING, 0):
-        text = "The failing targets could not be grouped: they changed just now, or SQL is away."
-    else:
-        text = ""
-    return {"affected": text}
-
-
-def _lateness_texts(overview: Overview) -> dict[str, str]:
-    lateness = overview.lateness
-    if not lateness.count:
-        return dict.fromkeys(("p50", "p99", "max"), formatting.NOT_MEASURED)
-    return {
-        "p50": formatting.duration(lateness.p50_ms),
-        "p99": formatting.duration(lateness.p99_ms),
-        "max": formatting.duration(lateness.max_ms),
-    }
-
-
-def _number_tones(overview: Overview) -> dict[str, str]:
-    """The tones of bad numbers; a good number has no colour."""
+def _detail_tones(overview: Overview, punctuality: Punctuality) -> dict[str, str]:
+    """The tones of bad numbers below the first ones; a good number has no colour."""
     tones = {}
     for state, tone in STATES.items():
         if overview.states.get(state, 0):
             tones[f"mark-{state}"] = str(tone)
 
-    if health.is_late(overview):
-        tones["up-to-date"] = str(Tone.LATE)
-        tones["late"] = str(Tone.LATE)
-    failing = overview.states.get(State.FAILING, 0)
-    if failing:
-        tones["failing"] = str(Tone.FAILING)
-    if failing > overview.targets / 2:
-        tones["up-to-date"] = str(Tone.FAILING)
-    if overview.dead_letters:
-        tones["letters"] = str(Tone.LATE)
-    if overview.lateness.p99_ms > health.LATE_P99_MS:
+    is_late = punctuality is Punctuality.LATE
+    if is_late and overview.lateness.p99_ms > health.LATE_P99_MS:
         tones["p99"] = str(Tone.LATE)
     if overview.leader is None:
         tones["leader"] = str(Tone.FAILING)
@@ -213,6 +186,7 @@ def _board_texts(overview: Overview) -> dict[str, str]:
         "breakers": formatting.exact(breakers),
         "missed": formatting.NOT_MEASURED if missed is None else formatting.count(missed),
         "outcomes": _outcomes(overview),
+        "throughput": formatting.rate(overview.polls_per_second),
     }
 
     for state in STATES:
@@ -273,11 +247,11 @@ def _fill(
         for column, tone in row.tones.items():
             tones[f"{prefix}/{column}"] = str(tone)
 
-    # The rows of the queues are already limited to the busiest ones.
-    total = len(shown_values.overview.loads) if table is overview_tables.QUEUES else len(rows)
+    total = table.total(shown_values) if table.total else len(rows)
     hidden = total - len(shown)
     more = ""
     if hidden > 0:
         more = f"{formatting.exact(hidden)} more, not shown"
     texts[f"{table.id}-more"] = more
+    texts[f"{table.id}-empty"] = table.empty(shown_values)
     return tuple(row.key for row in shown)

@@ -1,62 +1,24 @@
-"""The tables of the overview: their columns, and their rows as texts by cell."""
+"""The rows of the tables of the overview: why targets fail, sites, errors, changes, minutes."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from poller.domain.failures import error_codes
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.target_filter import TargetFilter, TargetState
 from poller.domain.record import event_groups
 from poller.domain.record.event_groups import EventGroup
-from poller.domain.record.overview import Load, Overview, Point, Worker
-from poller.presentation import formatting, running_workers, worker_load
+from poller.domain.record.overview import Point, State
+from poller.presentation import formatting, running_workers
 from poller.presentation.health import GLYPHS, Tone
-from poller.service.fleet.fleet_picture import FleetPicture
+from poller.web.pages.fleet.capacity_rows import CAPACITY
+from poller.web.pages.fleet.live_table import Column, Shown, Table, TableRow, always
 
 MINUTE_MS = 60_000
 #: Devices that a line about many changes names.
 NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """`kind` sets the alignment: text, number, time, or device for DEVICE or DEVICE/TARGET, which
-    becomes a link. `where` is a filter, which becomes a link to the devices that match.
-    """
-
-    id: str
-    title: str
-    kind: str = "text"
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """Texts and tones by column id. The key is stable, so that a live page recognizes the row."""
-
-    key: str
-    texts: Mapping[str, str]
-    tones: Mapping[str, Tone]
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """The data that the tables are made from."""
-
-    overview: Overview
-    fleet: FleetPicture
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    id: str
-    title: str
-    empty: str  # the text below a table without rows
-    limit: int  # of rows
-    columns: Sequence[Column]
-    rows: Callable[[Shown], Iterator[TableRow]]
 
 
 def _errors(shown: Shown) -> Iterator[TableRow]:
@@ -143,47 +105,28 @@ def _sites(shown: Shown) -> Iterator[TableRow]:
         texts = {
             "where": target_filter.text(TargetFilter(sites=(site.name,))),
             "state": f"{GLYPHS[tone]} {site.state}",
+            "up": formatting.exact(max(0, site.devices - site.failing)),
             "failing": formatting.exact(site.failing),
-            "devices": formatting.exact(site.devices),
+            "held": formatting.exact(site.held) if site.held else formatting.NOT_MEASURED,
         }
         yield TableRow(site.name or "-", texts, {"state": tone})
 
 
-def _workers(shown: Shown) -> Iterator[TableRow]:
-    overview = shown.overview
-    labels = overview.labels
-    for worker in sorted(overview.workers, key=lambda worker: worker.key):
-        texts = _worker(worker, overview.as_of_ms)
-        texts["name"] = labels[worker.key]
-
-        tones = {}
-        if not running_workers.is_running(worker, overview):
-            seen = texts["seen"]
-            texts["seen"] = f"{GLYPHS[Tone.FAILING]} {seen}"
-            tones["seen"] = Tone.FAILING
-
-        yield TableRow(worker.key, texts, tones)
+def _no_causes(shown: Shown) -> str:
+    """Why no cause is listed: nothing fails, or failures could not be grouped."""
+    if not shown.overview.states.get(State.FAILING, 0):
+        return "No target fails."
+    if not shown.fleet.is_complete:
+        return "Too many targets fail to be grouped here; the list of devices has them all."
+    return "The failing targets could not be grouped: they changed just now, or SQL is away."
 
 
-def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
-    seen_ms = now_ms - worker.seen_ms
-    up_ms = now_ms - worker.started_ms
-    polled = formatting.NOT_MEASURED
-    if worker.polled_ms:
-        polled = formatting.age(now_ms - worker.polled_ms)
-
-    tags = [f"{key}={value}" for key, value in sorted(worker.tags.items())]
-    collectors = [f"{name} ({version})" for name, version in sorted(worker.collectors.items())]
-    return {
-        "seen": formatting.age(seen_ms),
-        "up": formatting.age(up_ms),
-        "polls": formatting.count(worker.polls),
-        "polled": polled,
-        "load": worker_load.short(worker),
-        "memory": formatting.size(worker.rss_bytes),
-        "tags": " ".join(tags) or formatting.NOT_MEASURED,
-        "collectors": " ".join(collectors) or formatting.NOT_MEASURED,
-    }
+def _no_sites(shown: Shown) -> str:
+    if not shown.fleet.is_complete:
+        return "Which sites are affected is not known while so many targets fail."
+    if not shown.fleet.as_of_ms:
+        return "The sites are not known yet, or SQL is away."
+    return "No site is dark or has a failing device."
 
 
 def _unroutable(shown: Shown) -> Iterator[TableRow]:
@@ -195,52 +138,6 @@ def _unroutable(shown: Shown) -> Iterator[TableRow]:
             "message": each.reason,
         }
         yield TableRow(each.queue, texts, {"name": Tone.FAILING})
-
-
-def _queues(shown: Shown) -> Iterator[TableRow]:
-    """The queues with the worst shortage and the most waiting polls, by name."""
-    overview = shown.overview
-    worst_first = sorted(overview.loads, key=_queue_rank)
-    busiest = worst_first[: QUEUES.limit]
-    for load in sorted(busiest, key=lambda load: load.queue):
-        tones = {}
-        if _is_unserved(load):
-            tones["workers"] = Tone.FAILING
-        elif load.shortage != 0.0:
-            tones["workers"] = Tone.LATE
-
-        texts = {
-            "name": load.queue,
-            "needed": formatting.rate(load.needed_per_s),
-            "done": formatting.rate(load.done_per_s),
-            "overdue": formatting.count(load.overdue),
-            "batches": formatting.count(load.waiting),
-            "workers": _queue_workers(load),
-        }
-        yield TableRow(load.queue, texts, tones)
-
-
-def _queue_rank(load: Load) -> tuple[bool, int, int, str]:
-    """Sorts queues with a shortage first, then those with most overdue and waiting polls."""
-    keeps_up = load.shortage == 0.0
-    return keeps_up, -load.overdue, -load.waiting, load.queue
-
-
-def _is_unserved(load: Load) -> bool:
-    return bool(load.due and not load.workers)
-
-
-def _queue_workers(load: Load) -> str:
-    if _is_unserved(load):
-        return f"{GLYPHS[Tone.FAILING]} none"
-
-    workers = formatting.exact(load.workers)
-    mark = GLYPHS[Tone.LATE]
-    if load.shortage is None:
-        return f"{mark} {workers}, nothing is polled"
-    if load.shortage:
-        return f"{mark} {workers}, needs {load.shortage:.1f} times as many"
-    return workers
 
 
 def _minutes(shown: Shown) -> Iterator[TableRow]:
@@ -281,7 +178,7 @@ def _minute(at: str, points: Sequence[Point]) -> dict[str, str]:
 ERRORS = Table(
     id="errors",
     title="Last errors",
-    empty="No error is on record.",
+    empty=always("No error is on record."),
     limit=12,
     columns=(
         Column("at", "Time", "time"),
@@ -295,8 +192,8 @@ ERRORS = Table(
 CAUSES = Table(
     id="why",
     title="Why targets fail",
-    empty="No group of failures.",
-    limit=10,
+    empty=_no_causes,
+    limit=8,
     columns=(
         Column("where", "Devices that match", "where"),
         Column("devices", "Devices", "number"),
@@ -308,20 +205,21 @@ CAUSES = Table(
 SITES = Table(
     id="sites",
     title="Sites with trouble",
-    empty="No site with failing devices.",
+    empty=_no_sites,
     limit=8,
     columns=(
         Column("where", "Site", "where"),
         Column("state", "State"),
+        Column("up", "Up", "number"),
         Column("failing", "Failing", "number"),
-        Column("devices", "Devices", "number"),
+        Column("held", "Held targets", "number"),
     ),
     rows=_sites,
 )
 CHANGES = Table(
     id="changes",
     title="Changes",
-    empty="Nothing has changed yet.",
+    empty=always("Nothing has changed yet."),
     limit=10,
     columns=(
         Column("at", "Time", "time"),
@@ -331,28 +229,10 @@ CHANGES = Table(
     ),
     rows=_changes,
 )
-WORKERS = Table(
-    id="workers",
-    title="Workers",
-    empty="No worker is running. Start one: celery -A poller worker",
-    limit=50,
-    columns=(
-        Column("name", "Worker"),
-        Column("seen", "Last seen", "number"),
-        Column("up", "Up", "number"),
-        Column("polls", "Polls", "number"),
-        Column("polled", "Last poll", "number"),
-        Column("load", "Batches", "number"),
-        Column("memory", "Memory", "number"),
-        Column("tags", "Tags"),
-        Column("collectors", "Collectors"),
-    ),
-    rows=_workers,
-)
 UNROUTABLE = Table(
     id="unroutable",
     title="Targets without a worker",
-    empty="Every queue has a worker.",
+    empty=always("Every queue has a worker."),
     limit=8,
     columns=(
         Column("name", "Queue"),
@@ -361,25 +241,10 @@ UNROUTABLE = Table(
     ),
     rows=_unroutable,
 )
-QUEUES = Table(
-    id="queues",
-    title="Queues",
-    empty="No queue yet.",
-    limit=8,
-    columns=(
-        Column("name", "Queue"),
-        Column("needed", "Needs", "number"),
-        Column("done", "Does", "number"),
-        Column("overdue", "Overdue", "number"),
-        Column("batches", "Batches waiting", "number"),
-        Column("workers", "Workers", "number"),
-    ),
-    rows=_queues,
-)
 MINUTES = Table(
     id="minutes",
     title="The same by minute",
-    empty="Nothing was polled in the last 15 minutes.",
+    empty=always("Nothing was polled in the last 15 minutes."),
     limit=16,
     columns=(
         Column("at", "Minute", "time"),
@@ -390,4 +255,4 @@ MINUTES = Table(
     ),
     rows=_minutes,
 )
-ALL = (CAUSES, SITES, ERRORS, CHANGES, WORKERS, UNROUTABLE, QUEUES, MINUTES)
+ALL = (CAUSES, SITES, CAPACITY, UNROUTABLE, CHANGES, ERRORS, MINUTES)

@@ -16,7 +16,7 @@ from poller.presentation.health import GLYPHS
 from poller.service.fleet.device_listing import PAGE_SIZES
 from poller.web.access import visitor
 from poller.web.assets import Assets
-from poller.web.pages.fleet import overview_page, overview_tables
+from poller.web.pages.fleet import age_bands, overview_numbers, overview_page, overview_tables
 from poller.web.pages.fleet.devices_query import COLUMNS
 from poller.web.pages.frame import navigation, themes
 from poller.web.pages.frame.navigation import Entry, Group
@@ -62,6 +62,8 @@ class PageRenderer:
             assets=assets,
             links=_web_links(links),
             tables={table.id: table for table in overview_tables.ALL},
+            tiles=overview_numbers.TILES,
+            age_titles=age_bands.TITLES,
             states={state: GLYPHS[tone] for state, tone in overview_page.STATES.items()},
             glyphs={tone.value: glyph for tone, glyph in GLYPHS.items()},
             themes=list(Theme),
