@@ -40,6 +40,17 @@ PAGES: Mapping[str, _Page] = {
     "code": ("devices, code and site", "/devices", {"where": "code:timeout site:site7"}, LIST_MS),
     "word": ("devices, a typed word", "/devices", {"where": "sw-0001"}, LIST_MS),
     "tag": ("devices, tag:core", "/devices", {"where": "tag:core"}, LIST_MS),
+    "worst": ("devices, worst first", "/devices", {"sort": "worst"}, LIST_MS),
+    "worst_site": (
+        *("devices, worst first of a site", "/devices"),
+        *({"sort": "worst", "where": "site:site7"}, LIST_MS),
+    ),
+    "oldest": ("devices, oldest data first", "/devices", {"sort": "last_ok"}, LIST_MS),
+    "by_site": ("devices, by site", "/devices", {"sort": "site"}, LIST_MS),
+    "by_site_failing": (
+        *("devices, failing ones by site", "/devices"),
+        *({"sort": "site", "where": "state:failing"}, LIST_MS),
+    ),
     "large": ("devices, 250 rows", "/devices", {"limit": "250"}, FIRST_PAINT_MS),
     "facets": ("facets of failing devices", "/devices/-/facets", {"where": "state:failing"}, 1_000),
     "complete": ("completion of a site", "/devices/-/completions", {"word": "site:site"}, LIST_MS),

@@ -277,3 +277,38 @@ def test_the_sites_are_listed_with_the_worst_first(browser: Any) -> None:
 def test_a_filter_is_completed(browser: Any, word: str, offered: list[str]) -> None:
     """Keys and the values of keys that have few."""
     assert browser.get("/devices/-/completions", params={"word": word}).json() == offered
+
+
+@pytest.mark.parametrize("sort", ["worst", "last_ok", "site"])
+def test_a_sorted_list_pages_through_all_devices_once(browser: Any, sort: str) -> None:
+    """The order is in the address, in every link of the page, and in the command."""
+    seen: list[str] = []
+    address = f"/devices?sort={sort}&where=name:*"
+    for _ in range(5):
+        page = browser.get(address).text
+        seen += rows(page)
+        assert f"--sort {sort}" in page
+        assert f'name="sort" value="{sort}"' in page
+        following = re.search(r'<a href="([^"]*)" rel="next"', page)
+        if not following:
+            break
+        assert f"sort={sort}" in following[1]
+        address = "/devices" + html.unescape(following[1])
+    assert len(seen) == len(set(seen)) == 60
+    assert seen != sorted(seen)
+
+
+def test_an_unknown_order_is_that_of_names(browser: Any) -> None:
+    """An address of another release still leads to a list."""
+    page = browser.get("/devices?sort=colour").text
+    assert rows(page) == sorted(rows(page))
+    assert browser.get("/devices?sort=worst&after=nonsense").status_code == 422
+
+
+def test_the_api_sorts_as_the_page_does(browser: Any) -> None:
+    """One function of the service has the orders."""
+    page = rows(browser.get("/devices?sort=worst").text)
+    found = browser.get("/api/v1/devices?sort=worst&limit=30").json()
+    assert [item["name"] for item in found["items"]] == page[:30]
+    more = browser.get(f"/api/v1/devices?sort=worst&limit=20&cursor={found['next']}").json()
+    assert [item["name"] for item in more["items"]] == page[30:50]

@@ -17,12 +17,10 @@ from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
 from poller.cli.arguments.tag_options import TagOptions
 from poller.cli.arguments.target_arguments import device_argument
-from poller.cli.commands import device_files, device_parents, device_stats
+from poller.cli.commands import device_files, device_list, device_parents, device_stats
 from poller.cli.inventory import inventory_database, site_notes, target_draft
 from poller.cli.output import render
-from poller.cli.output.columns import Fit, column
-from poller.cli.output.render import Json, Limit
-from poller.domain.inventory import target_filter
+from poller.cli.output.render import Json
 from poller.presentation import formatting
 from poller.service import command_actor
 
@@ -39,17 +37,6 @@ OptionalName = Annotated[str | None, device_argument("[NAME]")]
 
 #: Options that change one device, with the field of each.
 _ONE_ONLY = {"--rename": "name", "--address": "address"}
-
-_COLUMNS = (
-    column("NAME", "name", fit=Fit.WHOLE),
-    column("ADDRESS", "address", fit=Fit.WHOLE),
-    column("SITE", "site"),
-    column("TAGS", "tags"),
-    column("PARENT", "parent", spare=2),
-    column("CREDENTIAL", "credential"),
-    column("TARGETS", "targets", right=True),
-    column("ENABLED", "enabled"),
-)
 
 
 @app.command("add")
@@ -138,53 +125,6 @@ def _refuse_target_options(fields: dict[str, Any]) -> None:
         raise errors.InvalidInput(
             f"{', '.join(given)} {verb} to a target", hint="add --collector, for example snmp"
         )
-
-
-@app.command("list")
-@expand_options
-def list_(
-    selection: FilterOptions,
-    limit: Limit = 50,
-    after: Annotated[str, typer.Option(help="Start after this name.")] = "",
-    as_json: Json = False,
-) -> None:
-    """List devices by name."""
-    from poller.service.inventory import device_actions
-
-    services = bootstrap.services()
-    inventory_database.database(services)
-    wanted = target_filter.ANY if selection.is_empty else selection.parse()
-    found = device_actions.page(
-        services, command_actor.of_command(), wanted, limit, after, fill=True
-    )
-    items = [asdict(device) for device in found.devices]
-    render.listing("poller.device.list/1", items, _COLUMNS, as_json, next=found.last)
-
-    if as_json:
-        return
-    if found.last:
-        total = _total(services, selection)
-        render.note(f"{total:,} devices in all; more with --after {found.last} or --limit {total}")
-    elif not items:
-        render.note(_nothing(not selection.is_empty, after))
-
-
-def _total(services: Services, selection: FilterOptions) -> int:
-    """The number of devices that match, on all pages."""
-    from poller.db.inventory import devices
-    from poller.service import target_selection
-
-    if selection.is_empty:
-        return devices.count(services.engine)
-    return len(target_selection.select_devices(services, selection.parse()))
-
-
-def _nothing(is_filtered: bool, after: str) -> str:
-    if after:
-        return f"no more devices after {after}"
-    if is_filtered:
-        return "no device matches; `poller device list` without filters shows all"
-    return "no devices yet: poller device add NAME ADDRESS, or poller device import FILE"
 
 
 @app.command("show")
@@ -380,6 +320,7 @@ def _removal(services: Services, names: list[str] | None, selection: FilterOptio
     return device_bulk.plan_removal_of(services, author, names)
 
 
+app.command("list")(device_list.list_)
 app.command("import")(device_files.import_)
 app.command("export")(device_files.export)
 app.command("stats")(device_stats.stats)

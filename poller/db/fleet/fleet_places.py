@@ -39,6 +39,12 @@ def targets_of_devices(engine: Engine, device_ids: Collection[int]) -> list[int]
         return list(conn.execute(_OF_DEVICES, {"ids": list(device_ids)}).scalars())
 
 
+def site_names(engine: Engine) -> list[str]:
+    """Return the names of all sites, in no order. Raises StoreError."""
+    with sql.single_read(engine) as conn:
+        return list(conn.execute(sa.select(sites.c.name)).scalars())
+
+
 def site_sizes(engine: Engine) -> dict[str, int]:
     """Return the number of devices of each site, also of devices without one. Raises StoreError."""
     with sql.reading(engine) as conn:

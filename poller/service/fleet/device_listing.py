@@ -12,10 +12,13 @@ from poller.db.inventory.devices import Device
 from poller.domain.access.actor import Actor
 from poller.domain.fleet import day_slots, device_summary
 from poller.domain.fleet.day_slots import Slot
+from poller.domain.fleet.device_sort import DeviceSort, SortKey
 from poller.domain.fleet.device_summary import DeviceSummary
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.domain.why.target_health import TargetHealth
 from poller.service import scheduler_health, site_limit
+from poller.service.fleet import sorted_devices
+from poller.service.fleet.sorted_devices import SortedPage
 from poller.service.inventory import device_actions
 from poller.service.selection import match_count
 from poller.service.selection.match_count import Count
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Devices of one page at most; there is no page of all.
 PAGE_SIZES = (50, 100, 250)
-#: Bounded parts of the fleet that one page looks at, so that a rare match is not an empty page.
-_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,43 +42,47 @@ class ListedDevice:
 
 @dataclass(frozen=True, slots=True)
 class DeviceList:
-    """One page. `last` is the name to go on after, None at the end; `now_ms` is the cluster's."""
+    """One page. `last` is the key to go on after, None at the end; `now_ms` is the cluster's."""
 
     devices: Sequence[ListedDevice]
-    last: str | None
+    last: SortKey | None
     now_ms: int
     board_error: str = ""  # why states are not known; "" if they are
+    note: str = ""  # why the order is another one than was asked for
 
 
 def page(
-    services: Services, actor: Actor, wanted: TargetFilter, limit: int, after: str = ""
+    services: Services,
+    actor: Actor,
+    wanted: TargetFilter,
+    limit: int,
+    after: SortKey | None = None,
+    sort: DeviceSort = DeviceSort.NAME,
 ) -> DeviceList:
-    """Return the next devices that match, by name. Raises UnknownName, NotAllowed, StoreError.
+    """Return the next devices that match. Raises UnknownName, NotAllowed, StoreError.
 
-    An error of the board is in the page, unless the filter asks for states.
+    An error of the board is in the page, unless the filter or the order asks for states.
     """
-    found: list[Device] = []
-    last: str | None = after
-    for _ in range(_ROUNDS):
-        part = device_actions.page(services, actor, wanted, limit - len(found), last or "")
-        found += part.devices
-        last = part.last
-        if last is None or len(found) >= limit:
-            break
+    found = sorted_devices.page(services, actor, wanted, sort, limit, after)
     try:
-        return _with_targets(services, found, last)
+        return _with_targets(services, found)
     except errors.StoreError as error:
-        blind = [ListedDevice(device, DeviceSummary("unknown")) for device in found]
-        return DeviceList(blind, last, 0, str(error))
+        blind = [ListedDevice(device, DeviceSummary("unknown")) for device in found.devices]
+        return DeviceList(blind, found.last, 0, str(error))
 
 
-def every(services: Services, actor: Actor, wanted: TargetFilter) -> Iterator[DeviceList]:
+def every(
+    services: Services,
+    actor: Actor,
+    wanted: TargetFilter,
+    sort: DeviceSort = DeviceSort.NAME,
+) -> Iterator[DeviceList]:
     """Yield all devices that match, page by page, for a file that is streamed."""
-    after: str | None = ""
-    while after is not None:
-        part = page(services, actor, wanted, PAGE_SIZES[-1], after)
+    part = page(services, actor, wanted, PAGE_SIZES[-1], None, sort)
+    yield part
+    while part.last is not None:
+        part = page(services, actor, wanted, PAGE_SIZES[-1], part.last, sort)
         yield part
-        after = part.last
 
 
 def count(services: Services, actor: Actor, wanted: TargetFilter) -> Count:
@@ -97,15 +102,15 @@ def strips(
     return {name: day_slots.slots(counted.get(key, ()), now_ms) for key, name in ids.items()}
 
 
-def _with_targets(services: Services, found: Sequence[Device], last: str | None) -> DeviceList:
+def _with_targets(services: Services, found: SortedPage) -> DeviceList:
     now_ms = services.board.now_ms()
-    ids = fleet_places.targets_of_devices(services.engine, [device.id for device in found])
+    ids = fleet_places.targets_of_devices(services.engine, [each.id for each in found.devices])
     healths = scheduler_health.healths(services, ids)
     by_device: dict[int, list[TargetHealth]] = {}
     for health in healths:
         by_device.setdefault(health.row.device_id, []).append(health)
     listed = []
-    for device in found:
+    for device in found.devices:
         own = by_device.get(device.id, [])
         listed.append(
             ListedDevice(
@@ -115,4 +120,4 @@ def _with_targets(services: Services, found: Sequence[Device], last: str | None)
                 intervals_ms=sorted({each.row.interval_ms for each in own}),
             )
         )
-    return DeviceList(listed, last, now_ms)
+    return DeviceList(listed, found.last, now_ms, note=found.note)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
+from poller.domain.fleet.device_sort import DeviceSort, SortKey
 from poller.domain.inventory import tag_change, target_filter
 from poller.domain.inventory.tag_change import TagChange
 from poller.presentation import formatting
+from poller.service.fleet import sorted_devices
 from poller.service.inventory import device_actions, device_bulk
 from poller.service.inventory.bulk_plan import BulkPlan
 from poller.web.api.contract import etags, paging, problems, resources
@@ -32,6 +34,14 @@ from poller.web.api.inventory.inventory_bulk import BulkResult
 
 router = resources.router("devices")
 
+SortQuery = Annotated[
+    DeviceSort,
+    Query(
+        description="The order: `worst` has failing devices first, the longest without a good poll "
+        "first; `last_ok` all that are not ok, the oldest good poll first. Both go on by name."
+    ),
+]
+
 
 class DeviceBulk(BulkRequest):
     """A change of all devices that match a filter."""
@@ -47,18 +57,19 @@ def list_devices(
     request: Request,
     response: Response,
     where: WhereQuery = "",
+    sort: SortQuery = DeviceSort.NAME,
     limit: Limit = paging.DEFAULT_LIMIT,
     cursor: Cursor = "",
 ) -> Page[DeviceItem]:
-    """List the devices that match, by name.
+    """List the devices that match, by name unless another order is asked for.
 
     A page can have fewer items than its limit, also none: follow `next` until it is null.
     """
-    key = paging.decode(cursor, str)
+    key = paging.decode(cursor, int, int, str, str)
     wanted = target_filter.parse(where)
-    after = key[0] if key else ""
-    found = device_actions.page(call.services, call.actor, wanted, limit, after)
-    following = paging.encode([found.last] if found.last is not None else None)
+    after = SortKey(*key) if key else None
+    found = sorted_devices.page(call.services, call.actor, wanted, sort, limit, after)
+    following = paging.encode(found.last)
     paging.link_next(request, response, following)
     items = [inventory_bodies.device_item(device) for device in found.devices]
     return Page(items=items, next=following)

@@ -42,7 +42,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
         try:
             wanted = query.wanted
             found = device_listing.page(
-                call.services, call.actor, wanted, query.limit, query.after_name
+                call.services, call.actor, wanted, query.limit, query.after_key, query.sort
             )
         except (errors.InvalidInput, errors.NotFound) as error:
             problem = error
@@ -81,7 +81,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
     def export(call: ReadingAll, query: RequestedDevices) -> StreamingResponse:
         """All rows that match, as a file that is streamed."""
         headers = {"Content-Disposition": 'attachment; filename="devices.csv"'}
-        parts = device_listing.every(call.services, call.actor, query.wanted)
+        parts = device_listing.every(call.services, call.actor, query.wanted, query.sort)
         # The first part is read at once: a wrong filter is an error, not a file that ends early.
         lines = _lines(chain([next(parts)], parts))
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)

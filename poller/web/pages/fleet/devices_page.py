@@ -14,7 +14,7 @@ from poller.presentation.health import Tone
 from poller.service.fleet.device_listing import DeviceList, ListedDevice
 from poller.web.api.contract import paging
 from poller.web.pages.fleet import devices_query
-from poller.web.pages.fleet.devices_query import DevicesQuery
+from poller.web.pages.fleet.devices_query import SORTS, DevicesQuery
 
 TONES = {
     State.OK.value: Tone.OK,
@@ -44,6 +44,15 @@ class DeviceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SortLink:
+    """An order of the list, and its address."""
+
+    title: str
+    url: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DevicesView:
     as_of: str
     query: DevicesQuery
@@ -53,13 +62,15 @@ class DevicesView:
     first: str  # address of the first page; "" on it
     command: str
     board_error: str
+    note: str  # why the order is another one; "" for none
+    sorts: Sequence[SortLink]
     empty: str
     without: Sequence[tuple[str, str]]  # shorter filters for an empty list, and their addresses
 
 
 def build_view(found: DeviceList, query: DevicesQuery, wanted: TargetFilter) -> DevicesView:
     """Build the view of one page."""
-    following = paging.encode([found.last] if found.last is not None else None)
+    following = paging.encode(found.last)
     return DevicesView(
         as_of=formatting.instant(found.now_ms),
         query=query,
@@ -67,8 +78,13 @@ def build_view(found: DeviceList, query: DevicesQuery, wanted: TargetFilter) -> 
         rows=[row(each, found.now_ms) for each in found.devices],
         following=query.url(after=following) if following else "",
         first=query.url() if query.after else "",
-        command=devices_query.command("device list", wanted),
+        command=devices_query.list_command(wanted, query.sort),
         board_error=found.board_error,
+        note=found.note,
+        sorts=[
+            SortLink(title, query.url(sort=each), each is query.sort)
+            for each, title in SORTS.items()
+        ],
         empty=_empty(found, wanted),
         without=_shorter(query, wanted) if not found.devices else (),
     )

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from fastapi import Depends, Query
 
 from poller.domain.fleet import search_words
+from poller.domain.fleet.device_sort import DeviceSort, SortKey
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.service.fleet.device_listing import PAGE_SIZES
@@ -39,6 +40,13 @@ COLUMNS = (
     Column("tags", "Tags"),
     Column("error", "Last error", "message"),
 )
+#: The orders that can be chosen, with their titles.
+SORTS = {
+    DeviceSort.NAME: "by name",
+    DeviceSort.SITE: "by site",
+    DeviceSort.WORST: "worst first",
+    DeviceSort.LAST_OK: "oldest data first",
+}
 _DEFAULT = ("state", "strip", "last_ok", "every", "collectors", "error")
 
 
@@ -50,6 +58,7 @@ class DevicesQuery:
     after: str = ""  # the cursor
     limit: int = PAGE_SIZES[0]
     columns: Sequence[str] = _DEFAULT
+    sort: DeviceSort = DeviceSort.NAME
 
     @property
     def wanted(self) -> TargetFilter:
@@ -57,10 +66,10 @@ class DevicesQuery:
         return search_words.as_filter(self.where)
 
     @property
-    def after_name(self) -> str:
-        """The name after which the page begins. Raises InvalidInput for a wrong cursor."""
-        key = paging.decode(self.after, str)
-        return str(key[0]) if key else ""
+    def after_key(self) -> SortKey | None:
+        """The key after which the page begins. Raises InvalidInput for a wrong cursor."""
+        key = paging.decode(self.after, int, int, str, str)
+        return SortKey(*key) if key else None
 
     @property
     def shown(self) -> list[Column]:
@@ -75,6 +84,8 @@ class DevicesQuery:
             changes["after"] = ""
         query = replace(self, **changes)  # type: ignore[arg-type]
         given: dict[str, object] = {"where": query.where, "after": query.after}
+        if query.sort is not DeviceSort.NAME:
+            given["sort"] = query.sort.value
         if query.limit != PAGE_SIZES[0]:
             given["limit"] = query.limit
         if tuple(query.columns) != _DEFAULT:
@@ -84,6 +95,12 @@ class DevicesQuery:
     def of_filter(self, wanted: TargetFilter, path: str = "") -> str:
         """The address with another filter."""
         return self.url(path, where=target_filter.text(wanted))
+
+
+def list_command(wanted: TargetFilter, sort: DeviceSort) -> str:
+    """The command that lists the same: `poller device list --where state:failing --sort worst`."""
+    flag = "" if sort is DeviceSort.NAME else f" --sort {sort}"
+    return command("device list", wanted, flag)
 
 
 def command(words: str, wanted: TargetFilter, flag: str = "") -> str:
@@ -99,13 +116,15 @@ def _query(
     limit: int = PAGE_SIZES[0],
     columns: Annotated[str, Query(max_length=200)] = "",
     column: Annotated[list[str] | None, Query()] = None,
+    sort: Annotated[str, Query(max_length=20)] = "",
 ) -> DevicesQuery:
-    """Read the parameters. An unknown size or column is left out of account."""
+    """Read the parameters. An unknown size, column or order is left out of account."""
     known = {each.id for each in COLUMNS}
     wanted = column if column else columns.split(",")
     chosen = tuple(each.id for each in COLUMNS if each.id in wanted and each.id in known)
     size = limit if limit in PAGE_SIZES else PAGE_SIZES[0]
-    return DevicesQuery(where.strip(), after, size, chosen or _DEFAULT)
+    order = DeviceSort(sort) if sort in list(DeviceSort) else DeviceSort.NAME
+    return DevicesQuery(where.strip(), after, size, chosen or _DEFAULT, order)
 
 
 #: A parameter of a route: FastAPI makes it from the address.
