@@ -37,10 +37,12 @@ def add(app: FastAPI, page: PageRenderer) -> None:
         call: ReadingAll,
         frame: RequestedFrame,
         query: RequestedDeliveries,
-        retried: Annotated[int, Query(ge=0, le=LARGEST_ID)] = 0,
+        retried: Annotated[int | None, Query(ge=0, le=LARGEST_ID)] = None,
     ) -> Response:
         """Receivers and routes, then what was sent and what waits."""
-        told = ToldView(notifications_page.retried(retried)) if retried else NOTHING_TOLD
+        told = NOTHING_TOLD
+        if retried is not None:
+            told = ToldView(notifications_page.retried(retried))
         return _page(request, call, frame, page, query, told)
 
     @app.post("/notifications", response_class=HTMLResponse)

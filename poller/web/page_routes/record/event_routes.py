@@ -37,16 +37,17 @@ def add(app: FastAPI, page: PageRenderer) -> None:
         """Events in groups, or one by one. A wrong filter keeps its texts."""
         problem: errors.PollerError | None = None
         found: FoundEvents | FoundGroups = FoundGroups((), None)
-        wanted, status = TargetFilter(), 200
+        wanted, status, wrong = TargetFilter(), 200, "where"
         try:
             wanted = query.wanted
+            wrong = ""
             found = _found(call, query)
-        except (errors.ConfigError, errors.NotFound) as error:
+        except errors.ConfigError as error:
             problem, status = error, problems.status(error)
+            wrong = wrong or events_page.wrong_field(error)
         except errors.PollerError as error:
             return error_responses.for_page(error, request, page)
         view = events_page.build_view(query, wanted, found, event_publisher.now_ms())
-        wrong = events_page.wrong_field(problem)
         return page.respond(
             "record/events.html", frame, status, view=view, problem=problem, wrong=wrong
         )

@@ -172,6 +172,8 @@ def build_delivery(item: DeliveryDetails, now_ms: int) -> DeliveryView:
 
 def retried(number: int) -> str:
     """What a retry did, in words."""
+    if not number:
+        return "Nothing to try again: what was given up were tests, which are sent anew."
     noun = formatting.counted(number, "delivery", "deliveries")
     return f"{noun} {'is' if number == 1 else 'are'} tried again."
 

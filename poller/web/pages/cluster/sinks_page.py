@@ -182,7 +182,7 @@ def _row(item: SinkItem, now_ms: int) -> SinkRow:
         lost=_lost(item) if reported else formatting.NOT_MEASURED,
         lost_why=_lost_why(item),
         stored_at=formatting.instant(stored_ms) if stored_ms else "",
-        stored=_stored(stored_ms, now_ms, reported),
+        stored=_stored(item, stored_ms, now_ms),
         error=error.text if error else "",
         error_at=instants.rfc3339(error.at) if error and error.at else "",
         hint=error.hint if error and item.state != "ok" else "",
@@ -218,10 +218,11 @@ def _lost_why(item: SinkItem) -> str:
     return "; ".join(part for part in (dropped, item.left_out_reason) if part)
 
 
-def _stored(stored_ms: int, now_ms: int, reported: bool) -> str:
-    if not reported:
-        return formatting.NOT_MEASURED
-    return f"{formatting.age(now_ms - stored_ms)} ago" if stored_ms else "never"
+def _stored(item: SinkItem, stored_ms: int, now_ms: int) -> str:
+    """`4 s ago`; not known of a worker of an earlier release."""
+    if stored_ms:
+        return f"{formatting.age(now_ms - stored_ms)} ago"
+    return "never" if item.workers and not item.polls else formatting.NOT_MEASURED
 
 
 def _retry(item: SinkItem, now_ms: int) -> str:
@@ -247,7 +248,7 @@ def _kind(item: InstalledSink) -> KindRow:
         state=item.state,
         note=item.deprecated,
         options=formatting.counted(len(item.options), "option") if item.options else "no options",
-        used="yes" if item.used else "no",
+        used="in use" if item.used else "not used",
     )
 
 
@@ -255,4 +256,5 @@ def _broken(found: SinkListing) -> Iterator[KindRow]:
     """The kinds that cannot be used, with the reason."""
     for each in found.broken:
         note = f"{each.reason}; {each.hint}" if each.hint else each.reason
-        yield KindRow(each.name, each.distribution, str(Tone.FAILING), each.state, note, "", "no")
+        tone = str(Tone.FAILING)
+        yield KindRow(each.name, each.distribution, tone, each.state, note, "", "not used")

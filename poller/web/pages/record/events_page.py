@@ -20,7 +20,7 @@ from poller.web.pages.record.events_query import EventsQuery, EventView
 
 _SECOND_MS = 1_000
 #: Parameters of the address that an error can name, as `since: ...`.
-_FIELDS = ("where", "device", "kind", "since", "until")
+_FIELDS = ("device", "kind", "since", "until")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,11 @@ def build_view(
     )
 
 
-def wrong_field(error: errors.PollerError | None) -> str:
+def wrong_field(error: errors.PollerError) -> str:
     """The field of the form that an error is about; "" for none of them."""
-    named = error.message.partition(":")[0] if error else ""
+    if isinstance(error, errors.NotFound):
+        return "device"
+    named = error.message.partition(":")[0]
     return named if named in _FIELDS else ""
 
 
