@@ -154,7 +154,7 @@ def _troubles(
 
 def _counts(sinks: Sequence[SinkItem]) -> Iterator[tuple[str, str]]:
     """The number of sinks in each state that occurs: `1 down`."""
-    numbers = Counter(item.state for item in sinks)
+    numbers = Counter(str(item.state) for item in sinks)
     for state, tone in _STATES.items():
         if state in numbers:
             yield str(tone), f"{formatting.exact(numbers[state])} {state}"
