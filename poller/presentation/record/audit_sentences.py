@@ -70,11 +70,9 @@ def sentence(act: Act) -> Sentence:
     if act.action in ("session.login", "session.logout"):
         return Sentence(act.actor, "logged in" if act.action.endswith("in") else "logged out")
     if act.action == "login.refused":
-        failures = formatting.counted(act.count, "failure")
-        return Sentence("", "a log-in as", act.subject, f"was refused, {failures}")
+        return Sentence("", "a log-in as", act.subject, "was refused")
     if act.action == "password.refused":
-        failures = formatting.counted(act.count, "failure")
-        return Sentence(act.actor, f"typed a wrong present password, {failures}")
+        return Sentence(act.actor, "typed a wrong old password")
     if act.action == "user.password":
         return Sentence(act.actor, "changed the own password")
     if act.action == "device.parents":
@@ -93,10 +91,12 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldCh
 def _regular(act: Act) -> Sentence:
     """`kim changed device sw1`, `kim polled 120 targets: site:fra`."""
     named, _, verb = act.action.partition(".")
+    if not verb:
+        return Sentence(act.actor, f"did {named}", act.subject)
     noun = named.replace("_", " ")
     verb, _, of = verb.partition("-")
     if of:
-        noun = f"{of} of"
+        noun = f"the {of} of"
     if act.count == 1 or of:
         return Sentence(act.actor, f"{_past(verb)} {noun}".strip(), act.subject)
     number = formatting.counted(act.count, noun)

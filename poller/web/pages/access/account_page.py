@@ -87,7 +87,7 @@ def build_view(
 def _fields() -> list[FormField]:
     shortest = f"at least {passwords.SHORTEST} characters, such as a sentence"
     return [
-        _secret(own_account.OLD, "Present password", "", "current-password"),
+        _secret(own_account.OLD, "Old password", "", "current-password"),
         _secret(passwords.FIELD, "New password", shortest),
         _secret(AGAIN, "New password again", ""),
     ]

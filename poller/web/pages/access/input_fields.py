@@ -37,7 +37,7 @@ def filled(
     if refusal is None:
         return InputForm(fields)
     wrong = _field(refusal.error, names)
-    message = f"{refusal.error}."
+    message = _sentence(refusal.error)
     shown = [
         replace(
             each,
@@ -47,6 +47,11 @@ def filled(
         for each in fields
     ]
     return InputForm(shown, message, refusal.error.hint)
+
+
+def _sentence(error: errors.PollerError) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _field(error: errors.PollerError, names: Mapping[str, str]) -> str:

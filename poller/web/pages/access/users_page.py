@@ -155,7 +155,7 @@ def build_one(
         refused=refusal.form if refusal else "",
         error=f"{refusal.error}." if refusal else "",
         hint=refusal.error.hint if refusal else "",
-        role_command=f"{edit} --role {found.role}",
+        role_command=f"{edit} --role ROLE",
         enable_command=f"{edit} --{switch}",
         password_command=f"{edit} --password",
         remove_command=shlex.join(["poller", "user", "rm", found.name]),
