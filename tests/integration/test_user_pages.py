@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import html
 import re
 from typing import Any
@@ -199,6 +200,7 @@ def test_long_lists_have_pages(browser: Any, services: Services) -> None:
     address = "/users"
     for _ in range(2):
         page = browser.get(address).text
+        assert len(gzip.compress(page.encode(), 4)) <= 20_000
         users += re.findall(r'data-key="(u\d\d)"', page)
         found = re.search(r'href="(users\?after=[^"]*)"', page)
         address = "/" + html.unescape(found[1]) if found else ""
