@@ -30,6 +30,7 @@ BUNDLES: Mapping[str, Sequence[str]] = {
         "style/wall.css",
         "style/work.css",
         "style/platform.css",
+        "style/accounts.css",
         "style/screens.css",
     ),
     "frame.js": (

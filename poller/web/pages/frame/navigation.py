@@ -48,6 +48,9 @@ ENTRIES: Sequence[Entry] = (
     Entry(Group.PLATFORM, "Collectors", "collectors", "c"),
     Entry(Group.PLATFORM, "Sinks", "sinks", "n"),
     Entry(Group.PLATFORM, "Notifications", "notifications"),
-    Entry(Group.ADMINISTRATION, "Credentials", "credentials", "k", every_site=False),
-    Entry(Group.ADMINISTRATION, "Settings", "settings", "i", needs=Scope.ADMIN),
+    Entry(Group.ADMINISTRATION, "Credentials", "credentials", "e", every_site=False),
+    Entry(Group.ADMINISTRATION, "Users", "users", "u", Scope.ADMIN),
+    Entry(Group.ADMINISTRATION, "Tokens", "tokens", "t", Scope.ADMIN),
+    Entry(Group.ADMINISTRATION, "Audit", "audit", "h", Scope.ADMIN),
+    Entry(Group.ADMINISTRATION, "Settings", "settings", "i", Scope.ADMIN),
 )
