@@ -45,5 +45,8 @@ ENTRIES: Sequence[Entry] = (
     Entry(Group.PLATFORM, "Workers", "workers", "k"),
     Entry(Group.PLATFORM, "Jobs", "jobs", "j"),
     Entry(Group.PLATFORM, "Collectors", "collectors", "c"),
-    Entry(Group.ADMINISTRATION, "Credentials", "credentials", "k", every_site=False),
+    Entry(Group.ADMINISTRATION, "Credentials", "credentials", "e", every_site=False),
+    Entry(Group.ADMINISTRATION, "Users", "users", "u", Scope.ADMIN),
+    Entry(Group.ADMINISTRATION, "Tokens", "tokens", "t", Scope.ADMIN),
+    Entry(Group.ADMINISTRATION, "Audit", "audit", "h", Scope.ADMIN),
 )
