@@ -11,6 +11,8 @@ from poller import errors
 
 SHORTEST = 12
 LONGEST = 1024
+#: The field that a password has in bodies of the API and in forms.
+FIELD = "password"
 #: OWASP's parameters for Argon2id: 19 MiB, two passes, one lane.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1, type=Type.ID)
 #: Hashes at the same time: a flood of log-ins takes neither all memory nor all cores.
@@ -28,14 +30,21 @@ def checked(password: str, user: str = "") -> str:
         raise errors.InvalidInput(
             f"the password has {len(password)} characters, at least {SHORTEST} are needed",
             hint="use a sentence, or the output of: openssl rand -base64 18",
+            field=FIELD,
         )
     if len(password) > LONGEST:
-        raise errors.InvalidInput(f"the password has more than {LONGEST} characters")
+        raise errors.InvalidInput(f"the password has more than {LONGEST} characters", field=FIELD)
     if not password.isprintable():
-        raise errors.InvalidInput("the password has a character that cannot be typed")
+        raise errors.InvalidInput("the password has a character that cannot be typed", field=FIELD)
     if user and password.lower() == user.lower():
-        raise errors.InvalidInput("the password is the name of the user")
+        raise errors.InvalidInput("the password is the name of the user", field=FIELD)
     return password
+
+
+def refuse_different(password: str, again: str) -> None:
+    """Raise InvalidInput if a password was typed in two ways."""
+    if password != again:
+        raise errors.InvalidInput("the two passwords differ", field="again")
 
 
 def hashed(password: str) -> str:

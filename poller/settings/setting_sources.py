@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from poller import errors
+from poller.settings import toml_lines
 
 PREFIX = "POLLER_"
 #: Variables that single commands read and that are no settings.
@@ -33,6 +34,8 @@ SECRETS = (
     "oidc_client_secret",
     "heartbeat_url",
 )
+#: The origin of a value that no source has.
+DEFAULT = "default"
 RUN_FILE = "run.json"
 HOME = ".poller"
 CONFIG = "poller.toml"
@@ -160,14 +163,18 @@ def _file(base: Path, value: Any) -> Any:
 
 
 def origins_of(environ: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
-    """The source of each field's value, in words."""
-    origins = dict.fromkeys(fields, "default")
+    """The source of each field's value, in words, with the line of a poller.toml."""
+    origins = dict.fromkeys(fields, DEFAULT)
+    config = config_file(environ)
+    lines = toml_lines.of_file(config)
 
     weakest_first = reversed(layers(environ, fields))
     for origin, values in weakest_first:
         for name in values:
             if name in origins:
-                origins[name] = origin
+                origins[name] = origin.replace("*", name.upper())
+            if name in lines and origin == str(config):
+                origins[name] = f"{config}, line {lines[name]}"
 
     for name in fields:
         variable = PREFIX + name.upper()

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from poller.settings import masking
 from poller.settings.fields import Settings
 from poller.settings.loader import origins
+from poller.settings.setting_sources import DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,12 @@ class SettingRow:
     value: str
     origin: str
     description: str
+    default: str = ""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the value was given, also if it equals the default."""
+        return self.origin != DEFAULT
 
 
 def rows(settings: Settings, environ: Mapping[str, str]) -> list[SettingRow]:
@@ -34,6 +41,7 @@ def rows(settings: Settings, environ: Mapping[str, str]) -> list[SettingRow]:
             value=_shown(name, getattr(settings, name)),
             origin=origin_of[name],
             description=field.description or "",
+            default=_shown(name, field.get_default(call_default_factory=True)),
         )
         table.append(row)
     return table

@@ -29,6 +29,8 @@ BUNDLES: Mapping[str, Sequence[str]] = {
         "style/alerts.css",
         "style/wall.css",
         "style/work.css",
+        "style/platform.css",
+        "style/accounts.css",
         "style/screens.css",
     ),
     "frame.js": (

@@ -40,9 +40,24 @@ from poller.web.api.snapshot import FleetReads, Snapshot, Snapshots
 from poller.web.backend_queries import BackendQueries
 from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
-from poller.web.page_routes.access import credential_routes
-from poller.web.page_routes.alerts import alert_routes, maintenance_routes
-from poller.web.page_routes.cluster import collectors_routes, workers_routes
+from poller.web.page_routes.access import (
+    account_routes,
+    audit_routes,
+    credential_routes,
+    token_routes,
+    user_routes,
+)
+from poller.web.page_routes.alerts import (
+    alert_routes,
+    maintenance_routes,
+    notification_routes,
+)
+from poller.web.page_routes.cluster import (
+    collectors_routes,
+    settings_routes,
+    sink_routes,
+    workers_routes,
+)
 from poller.web.page_routes.device import device_forms, device_plots, device_routes, device_tabs
 from poller.web.page_routes.fleet import (
     bulk_routes,
@@ -51,6 +66,7 @@ from poller.web.page_routes.fleet import (
     sites_routes,
 )
 from poller.web.page_routes.inventory import device_edit_routes, new_target_routes
+from poller.web.page_routes.record import event_routes
 from poller.web.page_routes.work import job_routes, letter_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
@@ -182,6 +198,7 @@ def create_app(
     if services is not None and finder is not None:
         app.state.finder = finder
         login_pages = LoginPages(services, finder, page)
+        app.state.login_throttle = login_pages.throttle
         login_routes.add(app, login_pages)
         provider_routes.add(app, login_pages)
         devices_routes.add(app, page)
@@ -194,7 +211,15 @@ def create_app(
         alert_routes.add(app, page)
         maintenance_routes.add(app, page)
         letter_routes.add(app, page)
+        event_routes.add(app, page)
+        sink_routes.add(app, page)
+        notification_routes.add(app, page)
+        settings_routes.add(app, page)
         credential_routes.add(app, page)
+        user_routes.add(app, page)
+        token_routes.add(app, page)
+        account_routes.add(app, page, login_pages.throttle)
+        audit_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
         exporter = Exporter(services, finder)

@@ -15,6 +15,8 @@ KINDS = (
     (re.compile(r"^/devices/(?!-)[^/]+"), "/devices/NAME"),
     (re.compile(r"^/alerts/\d+"), "/alerts/ID"),
     (re.compile(r"^/jobs/[^/]+"), "/jobs/NAME"),
+    (re.compile(r"^/notifications/\d+"), "/notifications/ID"),
+    (re.compile(r"^/users/[^/]+"), "/users/NAME"),
 )
 #: Paths that answer with something else than a page.
 NO_PAGES = ("/api/", "/static/", "/metrics", "/logout", "/events/stream", "/login/provider")

@@ -1,12 +1,14 @@
-"""The pages of what is on record in a real browser: dead letters that are requeued."""
+"""The pages of what is on record in a real browser: dead letters that are requeued, new events."""
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
+from poller import event_publisher
 from poller.db.inventory import inventory_feed
 from poller.db.record import dead_letter_rows
 from poller.domain.failures.dead_letter import Letter, Reason
+from poller.domain.record.event_kinds import Event, Kind
 from tests.browser import test_fleet
 from tests.browser.test_fleet import Fleet
 
@@ -67,3 +69,40 @@ def test_a_group_of_letters_is_requeued(fleet: Fleet, page: Page) -> None:
     expect(page.get_by_text("20 dead letters requeued.")).to_be_visible()
     page.get_by_role("link", name="See the results arrive").click()
     expect(page.locator("main")).to_contain_text("20")
+
+
+def changed(fleet: Fleet, kind: Kind, message: str) -> None:
+    """Publish one event, as a worker does."""
+    event = Event(fleet.services.board.now_ms(), kind, message, "ap-00.west")
+    event_publisher.emit(fleet.services, [event])
+
+
+def test_new_events_are_announced_and_move_nothing(
+    fleet: Fleet, page: Page, context: BrowserContext
+) -> None:
+    """Two tabs share one stream, whose news makes both read again: at once where nobody reads."""
+    changed(fleet, Kind.DEVICE_WENT_DOWN, "the first")
+    page.goto(f"{fleet.url}events")
+    other = context.new_page()
+    other.goto(f"{fleet.url}events?bad=yes")
+    page.bring_to_front()
+    for each in (page, other):
+        expect(each.locator("#live")).to_have_text("● live")
+    table = page.locator('[data-table="events"]')
+    rows = table.locator("tbody tr")
+    expect(rows).to_have_count(1)
+    rows.first.hover()
+    changed(fleet, Kind.DEVICE_RECOVERED, "the second")
+    button = table.get_by_role("button", name="1 new, show")
+    expect(button).to_be_visible()
+    expect(rows.first).to_contain_text("the first")
+    button.click()
+    expect(rows.first).to_contain_text("the second")
+    expect(button).to_be_hidden()
+    changed(fleet, Kind.BREAKER_OPENED, "the third")
+    page.mouse.move(5, 5)
+    expect(rows).to_have_count(3)
+    expect(rows.first).to_contain_text("the third")
+    assert fleet.streams == 1
+    other.bring_to_front()
+    expect(other.locator('[data-table="events"] tbody tr')).to_have_count(2)

@@ -108,6 +108,50 @@ def test_a_hash_is_replaced_only_if_it_is_still_the_same(engine: Engine) -> None
     assert user_rows.password_hash(engine, "lee") == "newer"
 
 
+def test_a_changed_password_ends_the_other_sessions_of_the_user(engine: Engine) -> None:
+    """The session in which it was changed goes on; a wrong old hash changes nothing."""
+    for name in ("lee", "max"):
+        user_rows.add(engine, name, Role.ADMIN, "hash", KIM)
+    for name, value in (("lee", "a"), ("lee", "b"), ("max", "c")):
+        log_in(engine, name, value)
+    assert not user_rows.change_password(engine, "lee", "wrong", "new", "a" * 64, KIM)
+    assert len(session_rows.listing(engine)) == 3
+    assert user_rows.change_password(engine, "lee", "hash", "new", "a" * 64, KIM)
+    assert [each.id for each in session_rows.listing(engine)] == ["a" * 12, "c" * 12]
+    assert user_rows.password_hash(engine, "lee") == "new"
+    [row] = audit_rows.listing(engine, AuditQuery(action="user.password"))
+    assert (row.subject, row.after) == ("lee", {"sessions_ended": 1})
+
+
+def test_sessions_are_listed_newest_first_in_pages(engine: Engine) -> None:
+    """Those of one instant are apart by their ids; a name has its own only."""
+    user_rows.add(engine, "lee", Role.ADMIN, "hash", KIM)
+    user_rows.add(engine, "max", Role.ADMIN, "hash", KIM)
+    for name, value in (("lee", "a"), ("max", "b"), ("lee", "c"), ("lee", "d")):
+        log_in(engine, name, value)
+    log_in(engine, "max", "e", lives_ms=-1)
+    with sql.writing(engine) as conn:
+        order = {"a": 3, "b": 2, "c": 2, "d": 1}
+        for value, created_ms in order.items():
+            mine = sessions.c.session_hash == value * 64
+            conn.execute(sa.update(sessions).where(mine).values(created_ms=created_ms))
+    first = session_rows.newest(engine, 2)
+    assert [each.id[0] for each in first] == ["a", "c"]
+    rest = session_rows.newest(engine, 9, (first[-1].created_ms, first[-1].id))
+    assert [each.id[0] for each in rest] == ["b", "d"]
+    assert [each.id[0] for each in session_rows.newest(engine, 9, name="lee")] == ["a", "c", "d"]
+
+
+def test_a_name_ends_its_own_sessions_only(engine: Engine) -> None:
+    """The id of the session of somebody else is no session of one's own."""
+    user_rows.add(engine, "lee", Role.ADMIN, "hash", KIM)
+    log_in(engine, "lee", "a")
+    lee = Actor("lee", ActorKind.USER, "192.0.2.1")
+    assert session_rows.revoke_own(engine, "a" * 12, KIM) == 0
+    assert session_rows.revoke_own(engine, "a" * 12, lee) == 1
+    assert session_rows.listing(engine) == []
+
+
 def test_a_session_has_the_role_that_its_user_has_now(engine: Engine) -> None:
     """A demotion is effective with the next request; a session of OpenID Connect keeps its own."""
     user_rows.add(engine, "lee", Role.ADMIN, "hash", KIM)

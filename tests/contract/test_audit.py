@@ -99,6 +99,16 @@ def test_rows_are_filtered_and_paged_newest_first(engine: Engine) -> None:
     assert removed.action == "site.remove"
 
 
+def test_rows_of_a_time_and_the_actions_of_the_newest_rows(engine: Engine) -> None:
+    """`since` is within the time and `until` is not."""
+    with sql.writing(engine) as conn:
+        for at_ms, action in ((1_000, "site.remove"), (2_000, "device.edit"), (3_000, "job.run")):
+            audit_rows.append(conn, OPERATOR.actor, [AuditEntry(action, "x")], at_ms)
+    found = audit_rows.listing(engine, AuditQuery(since_ms=1_000, until_ms=3_000))
+    assert [row.action for row in found] == ["device.edit", "site.remove"]
+    assert audit_rows.recent_actions(engine, 2) == ["device.edit", "job.run"]
+
+
 def test_a_document_that_is_too_long_is_replaced_by_its_size(engine: Engine) -> None:
     """An import of a fleet does not fill the log."""
     record(engine, AuditEntry("device.import", "file", after={"names": ["x" * 100] * 1_000}))

@@ -230,11 +230,11 @@ def test_a_failing_wake_up_does_not_fail_the_edit(engine: Engine) -> None:
 
 
 def test_concurrent_changes_are_seen_in_order_and_none_is_lost(
-    database_url: str, engine: Engine
+    upgraded_url: str, engine: Engine
 ) -> None:
     """A reader that follows versions while eight writers work reads every target exactly once."""
     writers, each = 8, 6
-    engines = [sql.create(database_url) for _ in range(writers)]
+    engines = [sql.create(upgraded_url) for _ in range(writers)]
     failures: list[Exception] = []
 
     def write(number: int) -> None:
@@ -269,11 +269,11 @@ def test_a_restored_backup_is_detected(engine: Engine) -> None:
     assert inventory_feed.changes_since(engine, 500).version < 500
 
 
-def test_a_stream_of_specs_is_one_snapshot(engine: Engine, database_url: str) -> None:
+def test_a_stream_of_specs_is_one_snapshot(engine: Engine, upgraded_url: str) -> None:
     """A change in the middle of a long read shows in the next read, not in this one."""
     for number in range(3):
         add(engine, f"sw{number}", SNMP)
-    other = sql.create(database_url)
+    other = sql.create(upgraded_url)
     with inventory_feed.all_specs(engine) as fleet:
         first = next(fleet.specs)
         add(other, "late", SNMP)

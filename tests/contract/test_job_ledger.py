@@ -444,7 +444,7 @@ def race(url: str, ready: Any, tally: Any) -> None:
 
 @pytest.mark.alone
 def test_twenty_processes_race_for_500_plans_and_each_runs_once(
-    engine: Engine, database_url: str
+    engine: Engine, upgraded_url: str
 ) -> None:
     """Every plan is won by exactly one process, and no process meets an error."""
     # New processes as with `spawn`, but the imports are made once and not twenty times.
@@ -452,7 +452,7 @@ def test_twenty_processes_race_for_500_plans_and_each_runs_once(
     server.set_forkserver_preload(["poller.db.jobs.job_history", "psycopg", "pytest"])
     ready, tally = server.Barrier(PROCESSES), server.Queue()
     racers = [
-        server.Process(target=race, args=(database_url, ready, tally), daemon=True)
+        server.Process(target=race, args=(upgraded_url, ready, tally), daemon=True)
         for _ in range(PROCESSES)
     ]
     for racer in racers:

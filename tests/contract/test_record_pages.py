@@ -17,6 +17,8 @@ from poller.domain.record.run import Run
 
 NOW = 10_000_000
 MANY = range(1, 100)
+#: The many kinds of changes for the worse.
+BAD = tuple(kind for kind in Kind if kind.is_bad)
 
 
 def a_run(number: int) -> Run:
@@ -122,6 +124,8 @@ def test_runs_that_are_added_between_pages_change_no_later_page(filled: Engine) 
         EventFilter(device="sw7"),
         EventFilter(devices={"sw7", "sw8"}, kinds=(Kind.DEVICE_WENT_DOWN,)),
         EventFilter(devices={f"sw{number}" for number in MANY}),
+        EventFilter(devices={f"sw{number}" for number in MANY}, kinds=BAD),
+        EventFilter(kinds=BAD),
         EventFilter(visible=VisibleIds(frozenset(MANY), frozenset())),
         EventFilter(visible=VisibleIds(frozenset(), frozenset(MANY)), device="sw7"),
         EventFilter(device="sw7", devices={"sw8"}),
@@ -164,6 +168,8 @@ def test_pages_of_runs_are_read_along_an_index(filled: Engine, name: str) -> Non
         EventFilter(),
         EventFilter(kinds=(Kind.DEVICE_WENT_DOWN,)),
         EventFilter(device="sw7"),
+        EventFilter(kinds=BAD),
+        EventFilter(kinds=BAD, visible=VisibleIds(frozenset(MANY), frozenset(MANY))),
         EventFilter(visible=VisibleIds(frozenset(MANY), frozenset(MANY))),
     ],
 )

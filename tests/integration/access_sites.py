@@ -73,6 +73,14 @@ def log_in(browser: TestClient, name: str = "lee", password: str = PASSWORD, **f
     return browser.post("/login", data=form, headers=BROWSER)
 
 
+def browser_of(site: Site, role: Role, **more: Any) -> Any:
+    """A browser in which a new user with this role is logged in; the role is the name."""
+    site.user(role.value, role)
+    browser = site.client(**more, **BROWSER)
+    log_in(browser, role.value)
+    return browser
+
+
 def form_token(page: str) -> str:
     found = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', page)
     assert found

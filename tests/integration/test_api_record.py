@@ -253,6 +253,7 @@ def test_events_that_are_copied_between_pages_are_listed_once(
         ({"device": "sw1"}, 10),
         ({"where": "site:ber"}, 10),
         ({"since": "9999-01-01"}, 0),
+        ({"bad": "true"}, 20),
     ],
 )
 def test_events_are_filtered(

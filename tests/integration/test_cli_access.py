@@ -18,7 +18,7 @@ def test_a_user_is_added_listed_changed_and_removed(cli: Cli) -> None:
     """The password comes from stdin, and is printed nowhere."""
     added = ok(cli("user", "add", "kim", "--role", "admin", stdin=f"{PASSWORD}\n"))
     assert added.out == "added user kim (admin)\n"
-    assert "ask for a login now" in added.err
+    assert "from the first user on, the page and the API ask for a login" in added.err
     assert "Flower stays open at 127.0.0.1" in added.err
     [listed] = json.loads(ok(cli("user", "list", "--json")).out)["items"]
     assert (listed["name"], listed["role"], listed["enabled"]) == ("kim", "admin", True)

@@ -20,7 +20,7 @@ from poller.db.access.audit_rows import AuditQuery
 from poller.db.inventory import credential_rows, devices, inventory_feed
 from poller.domain.access.scopes import Role, Scope
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
-from tests.integration.access_sites import BROWSER, Site, form_token, log_in
+from tests.integration.access_sites import BROWSER, Site, browser_of, form_token
 
 SECRET = "planted-hunter22"
 OTHER = "planted-swordfish"
@@ -36,13 +36,6 @@ def site(services: Services) -> Site:
 @pytest.fixture
 def browser(site: Site) -> Any:
     return browser_of(site, Role.ADMIN)
-
-
-def browser_of(site: Site, role: Role) -> Any:
-    site.user(role.value, role)
-    browser = site.client(**BROWSER)
-    log_in(browser, role.value)
-    return browser
 
 
 def send(browser: Any, address: str, **fields: str) -> Any:

@@ -52,6 +52,9 @@ def test_events_are_listed_from_sql_and_from_the_stream(
     assert found("--device", "sw1") == ["new", "old"]
     assert found("--kind", "device_recovered") == ["new"]
     assert found("--since", "1h") == ["new"]
+    assert found("--until", "1h") == ["other", "old"]
+    assert found("--since", "2000-01-01T00:00:00Z", "--until", "2001-01-01") == []
+    assert found("--bad") == ["other", "old"]
     assert found("--limit", "1") == ["new"]
     event_recorder.copy(services)
     assert found() == ["new", "other", "old"]
@@ -76,6 +79,8 @@ def test_without_redis_the_events_in_sql_are_shown(
         (("--since", "soon"), '--since: "soon" is not a duration'),
         (("--kind", "moon"), "moon"),
         (("--kind", "breaker_opend"), "did you mean breaker_opened?"),
+        (("--follow", "--until", "1h"), "--until does not go with --follow"),
+        (("--bad", "--kind", "device_recovered"), "device_recovered is not bad"),
         (("--follow", "--limit", "3"), "--limit does not go with --follow"),
         (("--limit", "0"), "limit"),
     ],

@@ -48,7 +48,7 @@ def test_a_login_is_a_session_with_a_new_value(site: Site) -> None:
     assert done.headers["cache-control"] == "no-store"
     page = browser.get("/jobs", headers=BROWSER)
     assert page.status_code == 200
-    assert "<span>lee</span>" in page.text
+    assert '<a href="account">lee</a>' in page.text
 
 
 def test_over_tls_the_cookie_is_bound_to_the_host(site: Site) -> None:

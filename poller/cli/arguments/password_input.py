@@ -10,6 +10,8 @@ from poller import errors
 
 def new_password(user: str) -> str:
     """The password of a user. Raises InvalidInput."""
+    from poller.security import passwords
+
     if not sys.stdin.isatty():
         piped = sys.stdin.read().rstrip("\r\n")
         if not piped:
@@ -21,6 +23,5 @@ def new_password(user: str) -> str:
         return piped
 
     typed = getpass.getpass(f"password of {user}: ")
-    if getpass.getpass("again: ") != typed:
-        raise errors.InvalidInput("the two passwords differ")
+    passwords.refuse_different(typed, getpass.getpass("again: "))
     return typed

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
 from typing import Annotated, Any
 
 import typer
 
 from poller import bootstrap
-from poller.cli.arguments import since as since_option
-from poller.cli.arguments.since import Since
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, Item, column, moment, plain
+from poller.cli.output.columns import Column, Fit, Item, column, moment
 from poller.cli.output.render import Json, Limit
+from poller.domain.record import instant_text
+from poller.presentation.record import audit_sentences
 from poller.service import command_actor
 
 
 def _what(item: Item) -> str:
     """`role: viewer -> admin, site: ams`: the fields, with what they were and are."""
-    before, after = item["before"], item["after"]
-    return ", ".join(_field(name, before, after) for name in {**before, **after})
-
-
-def _field(name: str, before: Item, after: Item) -> str:
-    """`role: viewer -> admin`; a bulk change counts old values: `enabled: true (12) -> false`."""
-    if name in before and name in after:
-        return f"{name}: {_value(before[name])} -> {_value(after[name])}"
-    return f"{name}: {_value(after.get(name, before.get(name)))}"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, Mapping) and value and all(type(each) is int for each in value.values()):
-        return ", ".join(f"{each} ({number:,})" for each, number in value.items())
-    return plain(value) or "none"
+    found = audit_sentences.changes(item["before"], item["after"])
+    return ", ".join(change.text("->") for change in found)
 
 
 def _subject(item: Item) -> str:
@@ -55,7 +42,12 @@ def command(
     actor: Annotated[str, typer.Option(help="Only acts of this user or token.")] = "",
     action: Annotated[str, typer.Option(help="Only this action, such as device.edit.")] = "",
     subject: Annotated[str, typer.Option(help="Only acts on this name.")] = "",
-    since: Since = None,
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="Only from then on: 2h, or an instant.")
+    ] = "",
+    until: Annotated[
+        str, typer.Option("--until", metavar="TIME", help="Only before then: 2h, or an instant.")
+    ] = "",
     limit: Limit = 50,
     as_json: Json = False,
 ) -> None:
@@ -65,7 +57,15 @@ def command(
 
     services = bootstrap.services()
     inventory_database.database(services)
-    query = AuditQuery(actor, action, subject, since_option.instant_ms(since), limit)
+    now_ms = time.time_ns() // 1_000_000
+    query = AuditQuery(
+        actor,
+        action,
+        subject,
+        since_ms=instant_text.parse_ms("--since", since, now_ms) if since else 0,
+        limit=limit,
+        until_ms=instant_text.parse_ms("--until", until, now_ms) if until else None,
+    )
     rows = audit_log.listing(services, command_actor.of_command(), query)
     items: list[dict[str, Any]] = [audit_log.document(row) for row in rows]
     render.listing("poller.audit/1", items, _COLUMNS, as_json)

@@ -15,11 +15,11 @@ from poller import bootstrap, errors
 from poller.cli.arguments import completion
 from poller.cli.arguments.filter_options import FilterOptions
 from poller.cli.arguments.option_group import expand_options
-from poller.cli.arguments.since import Since, instant_ms
 from poller.cli.arguments.target_arguments import split_target
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, instant, moment, one_line
+from poller.domain.record import instant_text
 from poller.domain.record.event_kinds import Event, EventFilter, Kind
 from poller.presentation import event_json
 from poller.service import command_actor
@@ -72,7 +72,23 @@ def command(
         ),
     ] = "",
     selection: FilterOptions,
-    since: Since = None,
+    bad: Annotated[bool, typer.Option("--bad", help="Only changes for the worse.")] = False,
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Only newer than this: 90s, 2h, 1d, or an instant.",
+            show_default=False,
+        ),
+    ] = "",
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Only before this instant, without --follow.",
+            show_default=False,
+        ),
+    ] = "",
     limit: Annotated[
         int | None,
         typer.Option(
@@ -92,13 +108,18 @@ def command(
             "--limit does not go with --follow", hint=f"poller events --limit {limit}"
         )
 
+    if follow and until:
+        raise errors.InvalidInput("--until does not go with --follow", hint="leave out one of them")
+
     device, target = split_target(device)
     query = EventQuery(
         kinds=tuple(kind or ()),
         device=device,
         target=target or "",
         wanted=selection.parse(),
-        since_ms=instant_ms(since),
+        since_ms=_instant_ms("--since", since),
+        until_ms=_instant_ms("--until", until),
+        bad=bad,
     )
     services = bootstrap.services()
     if not (follow and selection.is_empty):  # --follow reads Redis; SQL may be away
@@ -118,6 +139,11 @@ def command(
     render.listing("poller.events/1", items, _COLUMNS, as_json)
     if not items and not as_json:
         render.note("no event is on record, or nothing matches")
+
+
+def _instant_ms(option: str, text: str) -> int:
+    """The instant of an option; 0 for none. Raises InvalidInput."""
+    return instant_text.parse_ms(option, text, time.time_ns() // 1_000_000) if text else 0
 
 
 def _item(event: Event) -> dict[str, Any]:

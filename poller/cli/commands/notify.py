@@ -13,7 +13,7 @@ from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, moment
 from poller.cli.output.render import Json, Limit
 from poller.domain.alerts.telling.delivery import DeliveryState
-from poller.presentation.alerts import notifications_json
+from poller.presentation.alerts import notifications_json, route_texts
 from poller.service import command_actor
 
 
@@ -22,16 +22,6 @@ def _words(key: str, none: str = "all") -> Any:
         return ", ".join(item[key]) or none
 
     return text
-
-
-def _takes(item: Item) -> str:
-    """`critical site:fra rules uplink-*`: what the route takes."""
-    parts = [", ".join(item["severities"]), item["where"]]
-    if item["rules"]:
-        parts.append(f"rules {', '.join(item['rules'])}")
-    if item["otherwise"]:
-        parts.append("what no other route takes")
-    return " ".join(part for part in parts if part) or "every alert"
 
 
 def _state_style(item: Item) -> str:
@@ -53,7 +43,7 @@ _RECEIVERS = (
 )
 _ROUTES = (
     column("ROUTE", "name", fit=Fit.WHOLE),
-    Column("TAKES", _takes, fit=Fit.WRAP),
+    Column("TAKES", route_texts.takes, fit=Fit.WRAP),
     Column("TELLS", _words("receivers"), fit=Fit.WRAP),
     column("REPEAT", "repeat"),
     Column("ESCALATES TO", _words("escalate_to", ""), spare=1),

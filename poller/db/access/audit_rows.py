@@ -49,6 +49,7 @@ class AuditQuery:
     since_ms: int = 0
     limit: int = 50
     before_id: int | None = None
+    until_ms: int | None = None  # only before this instant
 
 
 def append(conn: Connection, actor: Actor, entries: Sequence[AuditEntry], now_ms: int) -> None:
@@ -88,11 +89,21 @@ def listing(engine: Engine, query: AuditQuery) -> list[AuditRow]:
         value = getattr(query, column)
         if value:
             wanted.append(audit.c[column] == value)
+    if query.until_ms is not None:
+        wanted.append(audit.c.at_ms < query.until_ms)
     if query.before_id is not None:
         wanted.append(audit.c.id < query.before_id)
     statement = sa.select(audit).where(*wanted).order_by(audit.c.id.desc()).limit(query.limit)
     with sql.single_read(engine) as conn:
         return [AuditRow(**row._mapping) for row in conn.execute(statement)]
+
+
+def recent_actions(engine: Engine, rows: int) -> list[str]:
+    """Return the actions among the newest rows, in the order of their names."""
+    newest = sa.select(audit.c.action).order_by(audit.c.id.desc()).limit(rows).subquery()
+    query = sa.select(newest.c.action).distinct()
+    with sql.single_read(engine) as conn:
+        return sorted(conn.execute(query).scalars())
 
 
 def last_authors(engine: Engine, actions: Sequence[str], subjects: Sequence[str]) -> dict[str, str]:

@@ -120,6 +120,13 @@ def revoke_one(engine: Engine, session_id: str, actor: Actor) -> int:
     return revoke(engine, condition, session_id, actor)
 
 
+def revoke_own(engine: Engine, session_id: str, actor: Actor) -> int:
+    """Remove a log-in of the actor's own name."""
+    shown_id = sa.func.substr(sessions.c.session_hash, 1, SHOWN)
+    condition = sa.and_(shown_id == session_id, sessions.c.name == actor.name)
+    return revoke(engine, condition, session_id, actor)
+
+
 def revoke_of(engine: Engine, name: str, actor: Actor) -> int:
     """Remove all log-ins of a name."""
     return revoke(engine, sessions.c.name == name, name, actor)
@@ -130,6 +137,27 @@ def listing(engine: Engine, limit: int = 10_000) -> list[StoredSession]:
     query = _VALID.where(sessions.c.expires_ms > database_clock.PresentMs())
     with sql.single_read(engine) as conn:
         rows = conn.execute(query.order_by(sessions.c.session_hash).limit(limit))
+        return [_session(row._mapping) for row in rows]
+
+
+def newest(
+    engine: Engine, limit: int, before: tuple[int, str] | None = None, name: str | None = None
+) -> list[StoredSession]:
+    """Return log-ins that have not ended, the newest first; those of a name, or all.
+
+    `before` continues a page: the beginning and the id of its last log-in.
+    """
+    shown_id = sa.func.substr(sessions.c.session_hash, 1, SHOWN)
+    wanted = [sessions.c.expires_ms > database_clock.PresentMs()]
+    if name is not None:
+        wanted.append(sessions.c.name == name)
+    if before is not None:
+        created_ms, session_id = before
+        is_same = sa.and_(sessions.c.created_ms == created_ms, shown_id < session_id)
+        wanted.append(sa.or_(sessions.c.created_ms < created_ms, is_same))
+    order = sessions.c.created_ms.desc(), shown_id.desc()
+    with sql.single_read(engine) as conn:
+        rows = conn.execute(_VALID.where(*wanted).order_by(*order).limit(limit))
         return [_session(row._mapping) for row in rows]
 
 

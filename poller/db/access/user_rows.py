@@ -142,13 +142,37 @@ def replace_hash(engine: Engine, name: str, old: str, new: str) -> None:
         conn.execute(sa.update(users).where(mine).values(password_hash=new))
 
 
+def change_password(
+    engine: Engine, name: str, old: str, new: str, kept_session: str, actor: Actor
+) -> bool:
+    """Store a new hash, and end the user's sessions but one. Returns whether `old` was the hash.
+
+    `kept_session` is the hash of the session in which the password was changed.
+    """
+    mine = sa.and_(users.c.name == name, users.c.password_hash == old, users.c.enabled)
+    with sql.writing(engine) as conn:
+        values = {"password_hash": new, "updated_at": datetime.now(UTC)}
+        if not conn.execute(sa.update(users).where(mine).values(values)).rowcount:
+            return False
+        ended = _end_sessions(conn, name, kept_session)
+        after = {"sessions_ended": ended} if ended else {}
+        entry = AuditEntry("user.password", name, after=after)
+        audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
+        return True
+
+
 def _password_note(changes: UserEdit) -> dict[str, bool]:
     return {} if changes.password_hash is None else {"password_changed": True}
 
 
-def _end_sessions(conn: Connection, name: str) -> None:
-    mine = sa.and_(sessions.c.name == name, sessions.c.source == "local")
-    conn.execute(sa.delete(sessions).where(mine))
+def _end_sessions(conn: Connection, name: str, kept_session: str = "") -> int:
+    """End the sessions of a user but one. Returns their number."""
+    mine = sa.and_(
+        sessions.c.name == name,
+        sessions.c.source == "local",
+        sessions.c.session_hash != kept_session,
+    )
+    return conn.execute(sa.delete(sessions).where(mine)).rowcount
 
 
 def _locked_accounts(conn: Connection) -> dict[str, Account]:

@@ -19,6 +19,8 @@ from poller.domain.record.event_kinds import Event, EventFilter, Kind
 
 #: Up to this number of devices each is looked up by its name.
 _DEVICE_BRANCHES = 50
+#: Up to this number of kinds each is looked up, if more than the kind is checked.
+_KIND_BRANCHES = 8
 _COLUMNS = (
     "stream_id",
     "at_ms",
@@ -104,13 +106,14 @@ def _branches(wanted: EventFilter) -> list[Branch]:
     """Return the branches: by device for a few, else by kind, else all events by their time."""
     names = _names(wanted)
     if names is not None and len(names) <= _DEVICE_BRANCHES:
-        checked = _filters(wanted, by_kind=True)
+        checked = _filters(wanted, by_kind=True, by_device=False)
         return [Branch(events.c.device == name, checked) for name in sorted(names)]
 
-    checked = _filters(wanted, by_kind=False)
-    if wanted.kinds:
-        return [Branch(events.c.kind == kind.value, checked) for kind in wanted.kinds]
-    return [Branch(sa.true(), checked)]
+    others = _filters(wanted, by_kind=False, by_device=True)
+    is_served_by_kind = others is None or len(wanted.kinds) <= _KIND_BRANCHES
+    if wanted.kinds and is_served_by_kind:
+        return [Branch(events.c.kind == kind.value, others) for kind in wanted.kinds]
+    return [Branch(sa.true(), _filters(wanted, by_kind=True, by_device=True))]
 
 
 def _names(wanted: EventFilter) -> Collection[str] | None:
@@ -122,12 +125,12 @@ def _names(wanted: EventFilter) -> Collection[str] | None:
     return ()
 
 
-def _filters(wanted: EventFilter, by_kind: bool) -> sa.ColumnElement[bool] | None:
+def _filters(wanted: EventFilter, by_kind: bool, by_device: bool) -> sa.ColumnElement[bool] | None:
     """Return the condition on each event of a branch; None for all of them."""
     conditions: list[sa.ColumnElement[bool]] = []
     if by_kind and wanted.kinds:
         conditions.append(events.c.kind.in_([kind.value for kind in wanted.kinds]))
-    elif not by_kind and wanted.devices is not None:
+    if by_device and wanted.devices is not None:
         conditions.append(in_list(events.c.device, wanted.devices))
     if wanted.target:
         conditions.append(events.c.target == wanted.target)

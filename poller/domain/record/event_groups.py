@@ -36,8 +36,9 @@ class EventGroup:
 
     @property
     def names(self) -> list[str]:
-        """The devices of the events, each once."""
-        return list(dict.fromkeys(event.device for event in self.events if event.device))
+        """The devices or jobs of the events, each once."""
+        named = (event.device or str(event.data.get("job", "")) for event in self.events)
+        return list(dict.fromkeys(name for name in named if name))
 
 
 def group(events: Iterable[Event]) -> list[EventGroup]:
@@ -53,6 +54,14 @@ def group(events: Iterable[Event]) -> list[EventGroup]:
         open_groups[event.kind] = members
         found.append(members)
     return sorted(_split(found), key=lambda each: -each.newest.at_ms)
+
+
+def fitting(events: Sequence[Event], lines: int) -> int:
+    """Return how many of the events, which are newest first, become at most so many groups."""
+    number = len(events)
+    while number > lines and len(group(events[:number])) > lines:
+        number = max(lines, number // 2)
+    return number
 
 
 def _split(found: Iterable[Sequence[Event]]) -> list[EventGroup]:

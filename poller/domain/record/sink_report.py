@@ -51,6 +51,7 @@ class SinkReport:
     dropped: Mapping[str, int] = field(default_factory=dict)  # polls, by DropReason
     left_out: int = 0  # single samples that the sink left out
     left_out_reason: str = ""  # the newest; names a series
+    stored_ms: int = 0  # when the store last took a poll; 0 for never
 
     def lag_ms(self, now_ms: int) -> int:
         """The age of the oldest poll that is not stored yet."""
@@ -108,5 +109,6 @@ def _combined(reports: list[SinkReport]) -> SinkReport:
         retry_ms=min(retries_ms, default=0),
         dropped=dict(dropped),
         left_out=sum(each.left_out for each in reports),
+        stored_ms=max(each.stored_ms for each in reports),
         left_out_reason=next((each.left_out_reason for each in reports if each.left_out), ""),
     )

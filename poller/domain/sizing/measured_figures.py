@@ -23,13 +23,13 @@ SAMPLE_US = Figure("CPU of a sample", 1.1, "us", "`cost`, `fleet`")
 HISTORY_SAMPLE_US = Figure("CPU of history, a sample", 0.3, "us", "`history`: 50 us a poll at most")
 SINK_SAMPLE_US = Figure("CPU of a further sink, a sample", 0.8, "us", "`sinks`: remote_write")
 
-BEAT_MB = Figure("memory of beat", 82, "MB", "`growth`")
+BEAT_MB = Figure("memory of beat", 105, "MB", "`growth`")
 SERVER_MB = Figure("memory of the server", 7, "MB", "`growth`")
-WORKER_MB = Figure("memory of a worker without targets", 110, "MB", "`growth`")
-LEADER_TARGET_BYTES = Figure("memory of beat, a target", 340, "B", "`growth`")
+WORKER_MB = Figure("memory of a worker without targets", 120, "MB", "`growth`")
+LEADER_TARGET_BYTES = Figure("memory of beat, a target", 510, "B", "`growth`")
 SERVER_TARGET_BYTES = Figure("memory of the server, a target", 262, "B", "`scheduler`")
 WORKER_SAMPLE_BYTES = Figure(
-    "memory of a worker, a sample of a target", 46, "B", "`growth`: 7 KB for 154 samples"
+    "memory of a worker, a sample of a target", 50, "B", "`growth`: 7.7 KB for 154 samples"
 )
 
 ROW_BYTES = Figure("a row of history besides its data", 100, "B", "`history`")

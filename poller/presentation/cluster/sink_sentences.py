@@ -13,21 +13,28 @@ from poller.presentation import formatting, running_workers
 
 def troubles(overview: Overview) -> Iterator[str]:
     """One sentence for each sink that is down, refuses samples, or is behind."""
+    for name, text in by_name(overview).items():
+        yield f"{text} (poller sinks list {name})."
+
+
+def by_name(overview: Overview) -> dict[str, str]:
+    """The same by the name of the sink, without the command and the dot at the end."""
     reports = [each for worker in running_workers.running(overview) for each in worker.sinks]
-    for report in sink_report.combine(reports):
-        if report.state is not SinkState.OK:
-            yield _sentence(report, overview.as_of_ms)
+    return {
+        report.name: _text(report, overview.as_of_ms)
+        for report in sink_report.combine(reports)
+        if report.state is not SinkState.OK
+    }
 
 
-def _sentence(report: SinkReport, now_ms: int) -> str:
-    more = f"(poller sinks list {report.name})"
+def _text(report: SinkReport, now_ms: int) -> str:
     if report.state is SinkState.DOWN:
         error = without_dot(report.error)
-        return f"Sink {report.name} is down: {error}; {_waiting(report, now_ms)} {more}."
+        return f"Sink {report.name} is down: {error}; {_waiting(report, now_ms)}"
     if report.state is SinkState.REFUSING:
         reason = without_dot(report.left_out_reason or report.error)
-        return f"Sink {report.name} refuses samples: {reason} {more}."
-    return f"Sink {report.name} is behind: {_waiting(report, now_ms)} {more}."
+        return f"Sink {report.name} refuses samples: {reason}"
+    return f"Sink {report.name} is behind: {_waiting(report, now_ms)}"
 
 
 def _waiting(report: SinkReport, now_ms: int) -> str:

@@ -44,6 +44,7 @@ class SinkItem(BaseModel):
     workers: dict[str, str] = Field(description="Its state in each running worker.")
     polls_per_second: float = Field(description="Stored, over the last minute.")
     samples_per_second: float
+    last_stored: Instant | None = Field(description="When it last stored a poll; null: never.")
     polls: int = Field(description="Stored since the workers started.")
     samples: int
     lag_seconds: float = Field(description="Age of the oldest poll that is not stored yet.")
@@ -177,6 +178,7 @@ def _item(report: SinkReport, workers: dict[str, str], now_ms: int) -> SinkItem:
         workers=workers,
         polls_per_second=round(report.polls_per_s, 3),
         samples_per_second=round(report.samples_per_s, 3),
+        last_stored=instants.of_ms(report.stored_ms),
         polls=report.polls,
         samples=report.samples,
         lag_seconds=report.lag_ms(now_ms) / 1000,

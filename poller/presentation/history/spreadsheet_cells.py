@@ -7,7 +7,10 @@ apostrophes there of its own therefore gets one more, in a raw file as well.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Sequence
 
 #: The ASCII characters, their full-width forms, and blanks that spreadsheets skip.
 _FORMULA = r"[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]"
@@ -19,6 +22,13 @@ def written(text: str, raw: bool = False) -> str:
     """The cell of a text; a raw one may be a formula."""
     needs_quote = _QUOTED if raw else _LIKE_FORMULA
     return f"'{text}" if needs_quote.match(text) else text
+
+
+def line(texts: Sequence[str]) -> str:
+    """The line of a CSV file with these cells, and its end."""
+    text = io.StringIO()
+    csv.writer(text).writerow([written(each) for each in texts])
+    return text.getvalue()
 
 
 def read(cell: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from poller.bootstrap import Services
 
 
+#: Rows of one part of a file.
+PART = 1_000
+#: The newest rows whose actions a form suggests.
+_SUGGESTED_FROM = 1_000
+
+
 def listing(services: Services, actor: Actor, query: AuditQuery) -> list[AuditRow]:
     """Return rows, the newest first. Raises NotAllowed, StoreError."""
     require_admin(actor)
@@ -25,6 +33,23 @@ def listing(services: Services, actor: Actor, query: AuditQuery) -> list[AuditRo
         if not word.isprintable():
             raise errors.InvalidInput("a filter of the audit log is not printable text")
     return audit_rows.listing(services.engine, query)
+
+
+def every(services: Services, actor: Actor, query: AuditQuery) -> Iterator[list[AuditRow]]:
+    """Yield all rows of a query in parts, the newest first. Raises NotAllowed, StoreError."""
+    before_id = query.before_id
+    while True:
+        rows = listing(services, actor, replace(query, limit=PART, before_id=before_id))
+        yield rows
+        if len(rows) < PART:
+            return
+        before_id = rows[-1].id
+
+
+def recent_actions(services: Services, actor: Actor) -> list[str]:
+    """Return the actions of the newest rows, for a form. Raises NotAllowed, StoreError."""
+    require_admin(actor)
+    return audit_rows.recent_actions(services.engine, _SUGGESTED_FROM)
 
 
 def record(services: Services, actor: Actor, entry: AuditEntry) -> None:

@@ -93,6 +93,21 @@ def listing(services: Services, actor: Actor) -> list[StoredSession]:
     return session_rows.listing(services.engine)
 
 
+def newest(
+    services: Services,
+    actor: Actor,
+    limit: int,
+    before: tuple[int, str] | None = None,
+    name: str | None = None,
+) -> list[StoredSession]:
+    """Return sessions, the newest first; those of a name, or all. Raises NotAllowed, StoreError.
+
+    `before` continues a page: the beginning in ms and the id of its last session.
+    """
+    require_admin(actor)
+    return session_rows.newest(services.engine, limit, before, name)
+
+
 def revoke(services: Services, actor: Actor, session_id: str) -> None:
     """End a session by the id of the list. Raises NotFound, NotAllowed, StoreError."""
     require_admin(actor)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from poller import errors
 from poller.db.access import user_rows
 from poller.db.access.user_rows import StoredUser, UserEdit
 from poller.domain.access import accounts
@@ -36,12 +37,19 @@ def add(services: Services, actor: Actor, name: str, role: Role, password: str) 
     require_admin(actor)
     accounts.checked_user_name(name)
     passwords.checked(password, name)
+    if actor.kind is ActorKind.LOCAL and role is not Role.ADMIN:
+        raise errors.InvalidInput(
+            "the first user who can log in needs the role admin: a login is asked for from then "
+            "on, and nobody could manage users",
+            hint="choose admin; others can be added afterwards",
+            field="role",
+        )
     return user_rows.add(services.engine, name, role, passwords.hashed(password), actor)
 
 
 def first_user_notes(settings: Settings) -> list[str]:
     """Return what the first user changes, and what stays open."""
-    notes = ["the page and the API ask for a login now"]
+    notes = ["from the first user on, the page and the API ask for a login"]
     has_login = network_exposure.has_flower_login(
         settings.flower_basic_auth, settings.proxy_user_header
     )

@@ -12,12 +12,18 @@ from poller.db.record import event_rows
 from poller.db.record.event_rows import EventKey, RecordedEvent
 from poller.domain.access.actor import Actor
 from poller.domain.inventory.target_filter import ANY, TargetFilter
+from poller.domain.record import event_groups
+from poller.domain.record.event_groups import EventGroup
 from poller.domain.record.event_kinds import Event, EventFilter, Kind
 from poller.service import site_limit, target_selection
 from poller.state.cluster import event_stream
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
+
+
+#: Events that one page of groups is made from.
+GROUPED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,16 @@ class EventQuery:
     wanted: TargetFilter = ANY
     since_ms: int = 0
     until_ms: int = 0
+    bad: bool = False  # only changes for the worse
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGroups:
+    """A page of groups, the newest first, and the key of the next; None on the last page."""
+
+    groups: Sequence[EventGroup]
+    next_key: EventKey | None
+    stream_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +63,14 @@ def event_filter(services: Services, actor: Actor, query: EventQuery) -> EventFi
     Raises UnknownName for a site or collector that does not exist, NotFound for a device that the
     actor may not see; InvalidInput, NotAllowed, StoreError.
     """
+    kinds = _kinds(query)
     names, target_ids = _selected(services, actor, query.wanted)
     if query.target and not query.device:
         raise errors.InvalidInput("target: a target is named with its device", hint="add device")
     if query.device and actor.site is not None:
         site_limit.visible_device(services, actor, query.device)
     return EventFilter(
-        kinds=tuple(dict.fromkeys(query.kinds)),
+        kinds=kinds,
         device=query.device,
         since_ms=query.since_ms,
         target=query.target,
@@ -80,6 +97,20 @@ def page(
     return FoundEvents(merged[:limit], next_key, stream_error)
 
 
+def page_of_groups(
+    services: Services, wanted: EventFilter, lines: int, before: EventKey | None = None
+) -> FoundGroups:
+    """Return one page of at most so many groups. A group may go on in the next page.
+
+    Raises as `page`.
+    """
+    found = page(services, wanted, GROUPED, before)
+    events = [each.event for each in found.events]
+    number = event_groups.fitting(events, lines)
+    next_key = found.next_key if number == len(events) else _key(found.events[number - 1])
+    return FoundGroups(event_groups.group(events[:number]), next_key, found.stream_error)
+
+
 def newest(services: Services, wanted: EventFilter, limit: int) -> FoundEvents:
     """Return the newest events, from as many pages as it takes. Raises as `page`."""
     found: list[RecordedEvent] = []
@@ -102,6 +133,18 @@ def refuse_unknown(services: Services, wanted: EventFilter) -> None:
         targets.show(services.engine, wanted.device, wanted.target)
     else:
         devices.show(services.engine, wanted.device)
+
+
+def _kinds(query: EventQuery) -> tuple[Kind, ...]:
+    """Return the wanted kinds, each once; none for all. Raises InvalidInput."""
+    kinds = tuple(dict.fromkeys(query.kinds))
+    if not query.bad:
+        return kinds
+    bad = tuple(kind for kind in kinds or Kind if kind.is_bad)
+    if not bad:
+        hint = "leave out bad, or choose another kind"
+        raise errors.InvalidInput(f"kind: {kinds[0].value} is not bad", hint=hint, field="kind")
+    return bad
 
 
 def _selected(

@@ -21,6 +21,10 @@ class FormValues:
         """The first value of a field."""
         return self._fields.get(name, [""])[0].strip()
 
+    def as_typed(self, name: str) -> str:
+        """The first value of a field with its blanks: a secret may begin or end with one."""
+        return self._fields.get(name, [""])[0]
+
     def all(self, name: str) -> list[str]:
         """Every value of a field."""
         return self._fields.get(name, [])

@@ -20,6 +20,7 @@ class DeliveryRecord:
 
     polls: int = 0
     samples: int = 0
+    written_mono: float = 0.0  # of the last poll that was taken
     error: str = ""  # the last one
     hint: str = ""
     error_mono: float = 0.0
@@ -37,6 +38,7 @@ class DeliveryRecord:
     def written(self, polls: int, samples: int) -> None:
         self.polls += polls
         self.samples += samples
+        self.written_mono = time.monotonic()
         self.failures = 0
 
     def failed(self, error: BaseException) -> str:

@@ -59,6 +59,7 @@ class SinkMeter:
             samples=record.samples,
             polls_per_s=polls_per_s,
             samples_per_s=samples_per_s,
+            stored_ms=_instant_ms(record.written_mono, now_ms) if record.polls else 0,
             oldest_ms=self._oldest_ms(),
             spooled_polls=spooled_polls,
             spooled_bytes=writer.spool.size,

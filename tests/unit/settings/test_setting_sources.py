@@ -30,7 +30,7 @@ def test_environment_beats_file_beats_default(
     )
     where = settings.origins(os.environ)
     assert where["batch_size"] == "environment POLLER_BATCH_SIZE"
-    assert where["tick_s"] == "poller.toml"
+    assert where["tick_s"] == "poller.toml, line 2"
     assert where["max_queue"] == "default"
 
 
@@ -137,7 +137,7 @@ def test_paths_of_a_file_above_are_relative_to_the_file(
     loaded = settings.load()
     assert (loaded.home, loaded.batch_size) == (tmp_path / "data", 7)
     assert loaded.sql_url == f"sqlite:///{tmp_path}/some.db"
-    assert settings.origins(os.environ)["batch_size"] == str(tmp_path / "poller.toml")
+    assert settings.origins(os.environ)["batch_size"] == f"{tmp_path}/poller.toml, line 3"
 
 
 def test_children_of_poller_up_read_the_same_file_above(

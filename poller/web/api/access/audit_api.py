@@ -14,7 +14,7 @@ from poller.web.api.contract import paging, resources
 from poller.web.api.contract.needs import Administering
 from poller.web.api.contract.paging import Cursor, Limit, Page
 from poller.web.api.record import record_filters
-from poller.web.api.record.record_filters import Since
+from poller.web.api.record.record_filters import Since, Until
 
 router = resources.router("audit")
 
@@ -45,14 +45,15 @@ def list_changes(
     action: Word = "",
     subject: Word = "",
     since: Since = "",
+    until: Until = "",
     limit: Limit = paging.DEFAULT_LIMIT,
     cursor: Cursor = "",
 ) -> Page[AuditBody]:
     """List changes, the newest first."""
     key = paging.decode(cursor, int)
     before_id = key[0] if key else None
-    since_ms = record_filters.since_ms(since)
-    query = AuditQuery(actor, action, subject, since_ms, limit + 1, before_id)
+    since_ms, until_ms = record_filters.since_ms(since), record_filters.until_ms(until)
+    query = AuditQuery(actor, action, subject, since_ms, limit + 1, before_id, until_ms)
     rows = audit_log.listing(call.services, call.actor, query)
     following = paging.encode([rows[limit - 1].id] if len(rows) > limit else None)
     paging.link_next(request, response, following)

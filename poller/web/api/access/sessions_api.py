@@ -7,15 +7,17 @@ from operator import attrgetter
 from typing import Annotated
 
 from fastapi import Path, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from poller.db.access.session_rows import StoredSession
 from poller.domain.access.actor import ActorKind
 from poller.domain.access.scopes import Role, Scope
 from poller.presentation import formatting
-from poller.security import token_values
-from poller.service.access import browser_logins
+from poller.security import passwords, token_values
+from poller.service.access import browser_logins, own_account
+from poller.web.api.access.users_api import Password
 from poller.web.api.contract import paging, problems, resources
+from poller.web.api.contract.idempotency import HOLDS_SECRET
 from poller.web.api.contract.needs import Administering, AnyLogin
 from poller.web.api.contract.paging import Cursor, Limit, Page
 
@@ -50,6 +52,15 @@ class SessionBody(BaseModel):
     expires_at: datetime
 
 
+class PasswordChange(BaseModel):
+    """The old and the new password of the user who asks."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    old_password: Annotated[SecretStr, Field(max_length=passwords.LONGEST)]
+    password: Password
+
+
 @own_router.get("")
 def show_own(call: AnyLogin, request: Request) -> OwnSession:
     """Show who asks: a session, a token, a proxy's user, or the local actor."""
@@ -62,6 +73,22 @@ def show_own(call: AnyLogin, request: Request) -> OwnSession:
         site=actor.site,
         csrf_token=token_values.form_token(value) if value else "",
     )
+
+
+@own_router.post(
+    "/password", status_code=204, responses=problems.CHANGING, openapi_extra=HOLDS_SECRET
+)
+def change_own_password(call: AnyLogin, request: Request, change: PasswordChange) -> None:
+    """Change the own password in a session of a local user; it ends the other sessions.
+
+    A wrong old password counts as a failed log-in: 429 after ten of them within five minutes.
+    """
+    old, new = change.old_password.get_secret_value(), change.password.get_secret_value()
+    state = request.app.state
+    own_account.change_password(
+        call.services, state.login_throttle, call.actor, old, new, request.state.session_value
+    )
+    state.finder.clear()
 
 
 @router.get("")

@@ -41,6 +41,7 @@ class SettingItem(BaseModel):
     value: str
     origin: str = Field(description="Where the value comes from.")
     description: str
+    default: str = Field(description="The value without any source.")
 
 
 class SettingList(BaseModel):

@@ -26,6 +26,7 @@ router = resources.router("events")
 Kinds = Annotated[
     list[Kind] | None, Query(alias="kind", max_length=50, description="Repeat it for more.")
 ]
+Bad = Annotated[bool, Query(description="Only changes for the worse.")]
 LastEventId = Annotated[
     str,
     Header(
@@ -51,6 +52,7 @@ def list_events(
     device: Device = "",
     target: Target = "",
     where: Where = "",
+    bad: Bad = False,
     since: Since = "",
     until: Until = "",
     limit: Limit = paging.DEFAULT_LIMIT,
@@ -69,6 +71,7 @@ def list_events(
         wanted=target_filter.parse(where),
         since_ms=record_filters.since_ms(since),
         until_ms=record_filters.until_ms(until) or 0,
+        bad=bad,
     )
     wanted = event_listing.event_filter(call.services, call.actor, query)
     found = event_listing.page(call.services, wanted, limit, before)
@@ -91,6 +94,7 @@ async def stream_events(
     device: Device = "",
     target: Target = "",
     where: Where = "",
+    bad: Bad = False,
     last_event_id: LastEventId = "",
 ) -> StreamingResponse:
     """Send events as they happen, as server-sent events: `id`, and `data` with one JSON object.
@@ -99,7 +103,11 @@ async def stream_events(
     """
     last_id = event_viewers.checked_id(last_event_id)
     query = EventQuery(
-        kinds=kinds or (), device=device, target=target, wanted=target_filter.parse(where)
+        kinds=kinds or (),
+        device=device,
+        target=target,
+        wanted=target_filter.parse(where),
+        bad=bad,
     )
 
     def wanted() -> event_viewers.EventFilter:

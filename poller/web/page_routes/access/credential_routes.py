@@ -194,7 +194,7 @@ def _texts(model: type[Credential], form: FormValues) -> dict[str, str]:
     found = {}
     for field in model.model_fields:
         name = f"{credential_form.PREFIX}{field}"
-        found[name] = (form.all(name) or [""])[0] if field in secret else form.one(name)
+        found[name] = form.as_typed(name) if field in secret else form.one(name)
     return found
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Annotated
@@ -88,14 +86,8 @@ def add(app: FastAPI, page: PageRenderer) -> None:
 
 
 def _lines(parts: Iterable[DeviceList]) -> Iterator[str]:
-    yield _line([*_CSV_COLUMNS, "error"])
+    yield spreadsheet_cells.line([*_CSV_COLUMNS, "error"])
     for part in parts:
         rows = [devices_page.row(each, part.now_ms) for each in part.devices]
         texts = [[getattr(row, name) for name in (*_CSV_COLUMNS, "error")] for row in rows]
-        yield "".join(map(_line, texts))
-
-
-def _line(texts: list[str]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerow([spreadsheet_cells.written(text) for text in texts])
-    return written.getvalue()
+        yield "".join(map(spreadsheet_cells.line, texts))

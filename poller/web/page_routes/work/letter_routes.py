@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
 from fastapi import FastAPI, Request
@@ -162,16 +160,11 @@ def _ids(form: FormValues) -> list[int]:
 
 
 def _lines(call: Call, wanted: LetterQuery, found: LetterPage) -> Iterator[str]:
-    yield _line(list(_CSV_COLUMNS))
+    yield spreadsheet_cells.line(list(_CSV_COLUMNS))
     while True:
         rows = [letters_page.row(each) for each in found.items]
-        yield "".join(_line([getattr(row, name) for name in _CSV_COLUMNS]) for row in rows)
+        texts = [[getattr(row, name) for name in _CSV_COLUMNS] for row in rows]
+        yield "".join(map(spreadsheet_cells.line, texts))
         if found.next_key is None:
             return
         found = letter_actions.page(call.services, call.actor, wanted, _CSV_PAGE, found.next_key)
-
-
-def _line(texts: list[str]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerow([spreadsheet_cells.written(text) for text in texts])
-    return written.getvalue()

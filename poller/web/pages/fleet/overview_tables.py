@@ -13,12 +13,11 @@ from poller.domain.record.event_groups import EventGroup
 from poller.domain.record.overview import Point, State
 from poller.presentation import formatting, running_workers
 from poller.presentation.health import GLYPHS, Tone
+from poller.presentation.record import event_texts
 from poller.web.pages.fleet.capacity_rows import CAPACITY
 from poller.web.pages.fleet.live_table import Column, Shown, Table, TableRow, always
 
 MINUTE_MS = 60_000
-#: Devices that a line about many changes names.
-NAMED = 3
 
 
 def _errors(shown: Shown) -> Iterator[TableRow]:
@@ -42,19 +41,11 @@ def _changes(shown: Shown) -> Iterator[TableRow]:
     """The changes, newest first. Many of one kind that follow each other are one line."""
     for group in event_groups.group(shown.overview.events):
         event = group.newest
-        change = event.kind.value.replace("_", " ")
-        if group.number > 1:
-            change = f"{formatting.exact(group.number)} × {change}"
-        tones = {}
-        if event.kind.is_bad:
-            change = f"{GLYPHS[Tone.LATE]} {change}"
-            tones["change"] = Tone.LATE
-
-        names = [name for name in (event.device, event.target) if name]
+        tones = {"change": Tone.LATE} if event.kind.is_bad else {}
         texts = {
             "at": formatting.instant(event.at_ms),
-            "change": change,
-            "subject": "/".join(names) if group.number == 1 else "",
+            "change": event_texts.change(group),
+            "subject": event_texts.subject(group),
             "message": _change_message(group),
         }
         key = f"{group.oldest_ms}-{_digest(texts)}"
@@ -65,10 +56,7 @@ def _change_message(group: EventGroup) -> str:
     """`ap-1, ap-2, ap-3 and 9 more, since 23:52:10 UTC`"""
     if group.number == 1:
         return group.newest.message
-    named = ", ".join(group.names[:NAMED])
-    more = len(group.names) - NAMED
-    if more > 0:
-        named += f" and {formatting.exact(more)} more"
+    named = event_texts.names(group)
     since = f"since {formatting.instant(group.oldest_ms)[11:19]} UTC"
     return f"{named}, {since}" if named else since
 

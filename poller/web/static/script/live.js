@@ -49,6 +49,7 @@ function apply(frame) {
   patchTones(frame.tones ?? {});
   patchPlots(frame.plots ?? {});
   patchTitle();
+  noteChange(frame);
   lastFrame = Date.now();
   since = texts.get("as-of") ?? "";
   show("live", "● live");

@@ -1,15 +1,20 @@
 // A page whose cells are not in the stream reads itself again while it is watched, every `data-live`
-// seconds, and takes over what is new in place. Rows that would move wait behind "12 changed, show".
+// seconds, and soon after a change of the table of the stream that `data-watch` names. It takes over
+// what is new in place. Rows that would move wait behind "12 changed, show".
 
 const main = byId("main");
 const pauseMs = 1000 * Number(main.dataset.live);
+const SOON_MS = 3_000;
+let changedSince = false; // the table that is watched changed after the page was read
 let readAt = Date.now();
 let reading = false;
 
 async function readAgain(force = false) {
-  const isDue = pauseMs && Date.now() - readAt >= pauseMs * (0.9 + 0.2 * Math.random());
+  const waitMs = changedSince ? Math.min(SOON_MS, pauseMs) : pauseMs;
+  const isDue = pauseMs && Date.now() - readAt >= waitMs * (0.9 + 0.2 * Math.random());
   if (reading || document.hidden || paused || !(isDue || force)) return;
   reading = true;
+  changedSince = false;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
     if (answer.ok) takeOver(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -19,6 +24,12 @@ async function readAgain(force = false) {
     reading = false;
     readAt = Date.now();
   }
+}
+
+// The first frame of a connection has every table, and is no change.
+function noteChange(frame) {
+  const isFirst = !lastFrame;
+  if (!isFirst && main.dataset.watch && frame.rows?.[main.dataset.watch]) changedSince = true;
 }
 
 function takeOver(page) {

@@ -32,7 +32,7 @@ function difference(shown, keys) {
 
 function offer(table, waiting) {
   const button = table.querySelector(".changed");
-  button.textContent = `${waiting} changed, show`;
+  button.textContent = `${waiting} ${button.dataset.word ?? "changed"}, show`;
   button.hidden = false;
 }
 

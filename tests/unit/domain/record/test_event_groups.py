@@ -38,3 +38,25 @@ def test_a_long_pause_begins_a_new_group() -> None:
     pause_s = PAUSE_MS // 1000
     earlier = [event(each + pause_s + 3) for each in (1, 2, 3)]
     assert [each.number for each in event_groups.group([*later, *earlier])] == [3, 3]
+
+
+def test_a_page_takes_as_many_events_as_fit_its_lines() -> None:
+    """A thousand failures are one line; events that do not group are a line each."""
+    many = [event(each) for each in range(1_000)]
+    assert event_groups.fitting(many, 10) == 1_000
+    kinds = list(Kind)[:20]
+    mixed = [event(each, kinds[each % 20]) for each in range(40)]
+    number = event_groups.fitting(mixed, 10)
+    assert number == 10
+    assert len(event_groups.group(mixed[:number])) == 10
+    assert event_groups.fitting([], 10) == 0
+
+
+def test_jobs_are_named_where_no_device_is() -> None:
+    """The name comes from the data of the event."""
+    jobs = [
+        Event(NOW_MS, Kind.JOB_FAILED, "job failed", data={"job": name})
+        for name in ("prune", "prune", "tidy")
+    ]
+    [found] = event_groups.group(jobs)
+    assert found.names == ["prune", "tidy"]

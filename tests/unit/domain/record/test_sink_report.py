@@ -30,6 +30,7 @@ def test_reports_of_several_workers_are_added_up() -> None:
         "prom", "remote_write", SinkState.BEHIND, polls=10, samples=100, polls_per_s=1.0,
         samples_per_s=10.0, oldest_ms=5_000, spooled_polls=3, spooled_bytes=30, error="old",
         error_ms=1_000, dropped={"full": 2}, left_out=1, left_out_reason="too old: up{}",
+        stored_ms=8_000,
     )  # fmt: skip
     two = SinkReport(
         "prom", "remote_write", SinkState.DOWN, polls=1, oldest_ms=4_000, spooled_polls=4,
@@ -41,7 +42,7 @@ def test_reports_of_several_workers_are_added_up() -> None:
         "prom", "remote_write", SinkState.DOWN, polls=11, samples=100, polls_per_s=1.0,
         samples_per_s=10.0, oldest_ms=4_000, spooled_polls=7, spooled_bytes=70, error="new",
         hint="look", error_ms=9_000, retry_ms=11_000, dropped={"full": 3, "refused": 5},
-        left_out=1, left_out_reason="too old: up{}",
+        left_out=1, left_out_reason="too old: up{}", stored_ms=8_000,
     )  # fmt: skip
     assert (both.lag_ms(10_000), both.dropped_polls) == (6_000, 8)
 

@@ -45,6 +45,7 @@ def test_a_well_sink_is_ok_and_counts_what_it_takes(world: World) -> None:
     assert (found.name, found.kind, found.state) == ("store", "fake", SinkState.OK)
     assert (found.polls, found.samples, found.spooled_polls, found.oldest_ms) == (3, 3, 0, 0)
     assert found.polls_per_s > 0
+    assert NOW_MS - 10_000 < found.stored_ms <= NOW_MS
     assert (found.error, found.error_ms, found.retry_ms) == ("", 0, 0)
 
 
@@ -58,6 +59,7 @@ def test_a_sink_that_is_away_is_down_with_its_error_and_hint(world: World) -> No
     assert (found.state, found.error, found.hint) == (SinkState.DOWN, "no route", "start it")
     assert (found.spooled_polls, found.oldest_ms, found.spooled_bytes > 0) == (2, 1_000, True)
     assert NOW_MS - 10_000 < found.error_ms <= NOW_MS
+    assert found.stored_ms == 0
     assert other.state is SinkState.OK
     assert worker.outage == ""
 

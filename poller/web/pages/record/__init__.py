@@ -1,0 +1,1 @@
+"""Pages of what happened, as texts: events."""
