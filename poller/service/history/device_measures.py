@@ -5,7 +5,7 @@ The newest poll of each target says what there is; only the lines of one page ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from poller.db.inventory.targets import Target
 from poller.db.record.stored_readings import Stored
 from poller.domain.access.actor import Actor
 from poller.domain.metrics import series_identity
-from poller.domain.metrics.reading import Kind, Series
+from poller.domain.metrics.reading import Series
 from poller.domain.metrics.series_identity import Key
 from poller.domain.series import device_interfaces, measurements
 from poller.domain.series.device_interfaces import Counted, Interface
@@ -185,8 +185,7 @@ def _with_lines(
         for role, metric in row.interface.counters.items()
     }
     found: list[dict[Counted, SeriesLine]] = [{} for _ in rows]
-    metrics = {metric for metric, _ in wanted}
-    reader = SeriesReader(services.engine, plan, lambda series: series.name in metrics)
+    reader = SeriesReader(services.engine, plan, series_identity.with_keys(wanted))
     for line in reader.lines(target):
         at = wanted.get(line.key)
         if at is not None:
@@ -208,19 +207,11 @@ def _lines_of(
         keys.setdefault(target.id, set()).add(key)
         targets[target.id] = target
     for target_id, of_target in keys.items():
-        metrics = {metric for metric, _ in of_target}
-        selects = _named(metrics)
-        for line in SeriesReader(services.engine, plan, selects).lines(targets[target_id]):
+        reader = SeriesReader(services.engine, plan, series_identity.with_keys(of_target))
+        for line in reader.lines(targets[target_id]):
             if line.key in of_target:
                 found[target_id, line.key] = line
     return found
-
-
-def _named(metrics: Collection[str]) -> Callable[[Series], bool]:
-    def selects(series: Series) -> bool:
-        return series.name in metrics and series.kind is not Kind.INFO
-
-    return selects
 
 
 def _id(row: MeasurementRow) -> tuple[int, Key]:
