@@ -125,7 +125,9 @@ def _add_page(app: FastAPI, page: PageRenderer) -> None:
         return page.respond(
             "device/device_plots.html",
             frame,
-            head=device_head.of_device(device, "interfaces" if subject.interface else "", at_ms),
+            head=device_head.of_device(
+                device, "interfaces" if subject.interface else "metrics", at_ms
+            ),
             found=found,
             figures=[plot_figures.figure(each) for each in found.plots],
             links_of=PageLinks(shown, at_ms, subject.parameters()),
