@@ -72,6 +72,7 @@ class Rows(Generic[Row]):
     plan: SeriesPlan
     total: int
     targets: int  # that have such rows at all
+    polls: Sequence[TargetPoll]  # that the rows are of
 
 
 def interface_rows(
@@ -79,13 +80,14 @@ def interface_rows(
 ) -> Rows[InterfaceRow]:
     """Return a page of the interfaces of a device. Raises NotFound, StoreError."""
     chosen = reading_listing.chosen_targets(services, actor, device)
-    every = list(_interfaces(reading_listing.latest(services, chosen)))
+    polls = reading_listing.latest(services, chosen)
+    every = list(_interfaces(polls))
     wanted = [row for row in every if row.interface.matches(part.search)]
     page = wanted[part.offset : part.offset + part.limit]
     plan = series_listing.plan_of(services, chosen, asked, now_ms)
     read = [_with_lines(services, plan, rows) for rows in _by_target(page)]
     found = [row for rows in read for row in rows]
-    return Rows(found, plan, len(wanted), len({row.target.id for row in every}))
+    return Rows(found, plan, len(wanted), len({row.target.id for row in every}), polls)
 
 
 def interface_row(
@@ -116,7 +118,8 @@ def measurement_rows(
 ) -> Rows[MeasurementRow]:
     """Return a page of the gauges and states of a device. Raises NotFound, StoreError."""
     chosen = reading_listing.chosen_targets(services, actor, device)
-    every = list(_measurements(reading_listing.latest(services, chosen)))
+    polls = reading_listing.latest(services, chosen)
+    every = list(_measurements(polls))
     wanted = [row for row in every if row.measurement.matches(part.search)]
     page = wanted[part.offset : part.offset + part.limit]
     plan = series_listing.plan_of(services, chosen, asked, now_ms)
@@ -124,7 +127,7 @@ def measurement_rows(
     found = [
         MeasurementRow(row.target, row.measurement, row.at_ms, lines.get(_id(row))) for row in page
     ]
-    return Rows(found, plan, len(wanted), len({row.target.id for row in every}))
+    return Rows(found, plan, len(wanted), len({row.target.id for row in every}), polls)
 
 
 def named_lines(

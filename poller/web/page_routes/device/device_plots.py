@@ -22,7 +22,7 @@ from poller.service.history import device_measures
 from poller.service.inventory import target_actions
 from poller.web.api.contract.needs import Call, Reading
 from poller.web.page_routes.device.device_tabs import AskedRange, now_ms
-from poller.web.pages.device import device_head, interface_list, plot_figures, plots
+from poller.web.pages.device import device_head, interface_list, old_values, plot_figures, plots
 from poller.web.pages.device.page_links import PageLinks
 from poller.web.pages.device.plot_range import ShownRange
 from poller.web.pages.device.plots import Plot, Window
@@ -201,8 +201,9 @@ def _of_interface(call: Call, target: Target, subject: Subject, shown: ShownRang
         now_ms(),
     )
     interface = row.interface
-    status, _ = interface_list.status(interface)
-    about = [interface.alias, status, interface_list.speed(interface)]
+    age = old_values.age(target, row.at_ms, now_ms())
+    status, _ = interface_list.status(interface, is_old=bool(age))
+    about = [interface.alias, status, age, interface_list.speed(interface)]
     window = Window(shown.start_ms, shown.end_ms, plan.step_ms)
     found = plots.of_interface(interface, row.lines, window)
     return Found(interface.key, [text for text in about if text], target, found, plan)

@@ -107,7 +107,7 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
             "device/device_interfaces.html",
             frame,
             head=device_head.of_device(device, "interfaces", at_ms),
-            view=interface_list.build_view(found, window),
+            view=interface_list.build_view(found, window, at_ms),
             links_of=links,
             search=search,
             pages=links.pages(after, device_measures.ROWS, found.total),
@@ -149,8 +149,8 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
         device = site_limit.visible_device(call.services, call.actor, name)
         at_ms = now_ms()
         chosen = reading_listing.chosen_targets(call.services, call.actor, name)
-        values = reading_listing.values(reading_listing.latest(call.services, chosen))
-        view = metric_list.build_view(values, search, after, at_ms)
+        polls = reading_listing.latest(call.services, chosen)
+        view = metric_list.build_view(polls, search, after, at_ms)
         links = PageLinks(plot_range.named(plot_range.DEFAULT, at_ms), at_ms, _kept(search))
         return page.respond(
             "device/device_metrics.html",
