@@ -43,7 +43,13 @@ from poller.web.exporter.exporter_routes import Exporter
 from poller.web.page_routes.access import credential_routes
 from poller.web.page_routes.alerts import alert_routes, maintenance_routes
 from poller.web.page_routes.cluster import collectors_routes, workers_routes
-from poller.web.page_routes.device import device_forms, device_plots, device_routes, device_tabs
+from poller.web.page_routes.device import (
+    device_forms,
+    device_plots,
+    device_routes,
+    device_tabs,
+    pause_routes,
+)
 from poller.web.page_routes.fleet import (
     bulk_routes,
     devices_routes,
@@ -187,6 +193,7 @@ def create_app(
         device_tabs.add(app, page, snapshots)
         device_plots.add(app, page)
         device_forms.add(app, page)
+        pause_routes.add(app, page)
         device_edit_routes.add(app, page)
         new_target_routes.add(app, page)
         bulk_routes.add(app, page)

@@ -1,4 +1,4 @@
-"""What a page says of old values: a target that is not read any more keeps those of its last poll."""
+"""What a page says of old values: a target that is not read any more keeps its last ones."""
 
 from __future__ import annotations
 
