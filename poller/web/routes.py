@@ -43,20 +43,14 @@ from poller.web.exporter.exporter_routes import Exporter
 from poller.web.page_routes.access import credential_routes
 from poller.web.page_routes.alerts import alert_routes, maintenance_routes
 from poller.web.page_routes.cluster import collectors_routes, workers_routes
-from poller.web.page_routes.device import (
-    device_forms,
-    device_plots,
-    device_routes,
-    device_tabs,
-    pause_routes,
-)
+from poller.web.page_routes.device import device_pages, device_routes
 from poller.web.page_routes.fleet import (
     bulk_routes,
     devices_routes,
     overview_routes,
     sites_routes,
 )
-from poller.web.page_routes.inventory import device_edit_routes, new_target_routes
+from poller.web.page_routes.inventory import device_edit_routes, new_target_routes, pause_routes
 from poller.web.page_routes.work import job_routes, letter_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
@@ -190,9 +184,7 @@ def create_app(
         login_routes.add(app, login_pages)
         provider_routes.add(app, login_pages)
         devices_routes.add(app, page)
-        device_tabs.add(app, page, snapshots)
-        device_plots.add(app, page)
-        device_forms.add(app, page)
+        device_pages.add(app, page, snapshots)
         pause_routes.add(app, page)
         device_edit_routes.add(app, page)
         new_target_routes.add(app, page)

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 import pytest
 
 from poller.bootstrap import Services
-from poller.db.inventory import targets
+from poller.db.inventory import devices, targets
+from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.access.scopes import Scope
 from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.dead_letter import Reason
 from poller.security import token_values
+from poller.service import authors
+from poller.service.inventory import device_actions
 from poller.state.board.breakers import Breakers
 from poller.web import assets
 from poller.web.access import form_cookies
@@ -53,6 +56,10 @@ def world(services: Services) -> DeviceWorld:
 @pytest.fixture
 def pages(world: DeviceWorld) -> Pages:
     return Pages(api_clients.client(world.services))
+
+
+def person(name: str) -> Actor:
+    return Actor(name, ActorKind.USER, "192.0.2.9", frozenset(Scope))
 
 
 def reader(world: DeviceWorld) -> Pages:
@@ -349,6 +356,30 @@ def test_a_wrong_address_says_what_is_wrong(
 ) -> None:
     """Nothing is replaced by a default."""
     assert words in pages.get(path, status)
+
+
+def test_a_device_that_is_gone_says_what_became_of_it(world: DeviceWorld, pages: Pages) -> None:
+    """When it was removed or which name it has now, and devices with a similar name."""
+    engine, author = world.services.engine, authors.author(world.services, person("kim"))
+    devices.remove(engine, ["other"], author)
+    html = pages.get("/devices/other/config", 404)
+    assert "No device named &#34;other&#34;." in html
+    assert re.search(r"It was removed at 20\d\d-\d\d-\d\dT[\d:]+Z by kim\.", html)
+    assert "Devices with a similar name" in html
+    device_actions.edit(world.services, author, "sw1", {"name": "core-1"})
+    html = pages.get("/devices/sw1", 404)
+    assert "It got the name core-1 at " in html
+    assert '<a href="../devices/core-1">Device core-1</a>' in html
+    assert "It was" not in pages.get("/devices/never-there", 404)
+    assert "by kim" not in reader(world).get("/devices/other", 404)
+    limited = Pages(api_clients.client(world.services, [Scope.ADMIN], site="east"))
+    assert "removed" not in limited.get("/devices/other", 404)
+
+
+def test_what_a_device_lacks_leads_back_to_it(pages: Pages) -> None:
+    """An interface that is gone is not the end of the way."""
+    html = pages.get("/devices/sw1/plots?target=snmp&interface=eth9", 404)
+    assert '<a href="../../devices/sw1">Device sw1</a>' in html
 
 
 def test_a_device_without_targets_says_what_to_type(pages: Pages) -> None:

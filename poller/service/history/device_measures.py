@@ -23,7 +23,7 @@ from poller.domain.series.measurements import Measurement
 from poller.domain.series.series_plan import Range, SeriesPlan
 from poller.service.history import series_listing
 from poller.service.record import reading_listing
-from poller.service.record.reading_listing import TargetPoll
+from poller.service.record.reading_listing import ReadTime, TargetPoll
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -72,7 +72,7 @@ class Rows(Generic[Row]):
     plan: SeriesPlan
     total: int
     targets: int  # that have such rows at all
-    polls: Sequence[TargetPoll]  # that the rows are of
+    read_times: Sequence[ReadTime]  # of the polls that the rows are of
 
 
 def interface_rows(
@@ -81,13 +81,14 @@ def interface_rows(
     """Return a page of the interfaces of a device. Raises NotFound, StoreError."""
     chosen = reading_listing.chosen_targets(services, actor, device)
     polls = reading_listing.latest(services, chosen)
+    read = reading_listing.read_times(polls)
     every = list(_interfaces(polls))
     wanted = [row for row in every if row.interface.matches(part.search)]
     page = wanted[part.offset : part.offset + part.limit]
     plan = series_listing.plan_of(services, chosen, asked, now_ms)
-    read = [_with_lines(services, plan, rows) for rows in _by_target(page)]
-    found = [row for rows in read for row in rows]
-    return Rows(found, plan, len(wanted), len({row.target.id for row in every}), polls)
+    with_lines = [_with_lines(services, plan, rows) for rows in _by_target(page)]
+    found = [row for rows in with_lines for row in rows]
+    return Rows(found, plan, len(wanted), len({row.target.id for row in every}), read)
 
 
 def interface_row(
@@ -119,6 +120,7 @@ def measurement_rows(
     """Return a page of the gauges and states of a device. Raises NotFound, StoreError."""
     chosen = reading_listing.chosen_targets(services, actor, device)
     polls = reading_listing.latest(services, chosen)
+    read = reading_listing.read_times(polls)
     every = list(_measurements(polls))
     wanted = [row for row in every if row.measurement.matches(part.search)]
     page = wanted[part.offset : part.offset + part.limit]
@@ -127,7 +129,7 @@ def measurement_rows(
     found = [
         MeasurementRow(row.target, row.measurement, row.at_ms, lines.get(_id(row))) for row in page
     ]
-    return Rows(found, plan, len(wanted), len({row.target.id for row in every}), polls)
+    return Rows(found, plan, len(wanted), len({row.target.id for row in every}), read)
 
 
 def named_lines(

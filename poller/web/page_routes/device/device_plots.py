@@ -15,14 +15,14 @@ from poller.db.inventory.targets import Target
 from poller.domain.metrics.reading import Kind, Series
 from poller.domain.series.series_line import SeriesLine
 from poller.domain.series.series_plan import SeriesPlan
-from poller.presentation.history import series_csv, series_json, series_picture
+from poller.presentation.history import old_values, series_csv, series_json, series_picture
 from poller.presentation.history.series_picture import NamedLine
 from poller.service import site_limit
 from poller.service.history import device_measures
 from poller.service.inventory import target_actions
 from poller.web.api.contract.needs import Call, Reading
 from poller.web.page_routes.device.device_tabs import AskedRange, now_ms
-from poller.web.pages.device import device_head, interface_list, old_values, plot_figures, plots
+from poller.web.pages.device import device_head, interface_list, plot_figures, plots
 from poller.web.pages.device.page_links import PageLinks
 from poller.web.pages.device.plot_range import ShownRange
 from poller.web.pages.device.plots import Plot, Window

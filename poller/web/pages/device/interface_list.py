@@ -11,8 +11,9 @@ from poller.domain.series.device_interfaces import Counted, Interface
 from poller.domain.series.line_figures import LineFigures
 from poller.presentation import formatting
 from poller.presentation.health import GLYPHS, Tone
+from poller.presentation.history import old_values
 from poller.service.history.device_measures import InterfaceRow, Rows
-from poller.web.pages.device import old_values, plot_figures, plots, range_plot
+from poller.web.pages.device import plot_figures, plots, range_plot
 from poller.web.pages.device.plots import Window
 
 _NONE = formatting.NOT_MEASURED
@@ -73,7 +74,7 @@ def build_view(found: Rows[InterfaceRow], window: Window, now_ms: int) -> Interf
         names_targets=found.targets > 1,
         read=found.plan.sentence(),
         points=step,
-        old=old_values.note(found.polls, now_ms),
+        old=old_values.note(found.read_times, now_ms),
     )
 
 

@@ -9,9 +9,9 @@ from itertools import groupby
 from poller.domain.series.line_figures import LineFigures
 from poller.domain.series.measurements import Unit
 from poller.presentation import formatting
-from poller.presentation.history import measure_texts
+from poller.presentation.history import measure_texts, old_values
 from poller.service.history.device_measures import MeasurementRow, Rows
-from poller.web.pages.device import old_values, plot_figures, plots, range_plot
+from poller.web.pages.device import plot_figures, plots, range_plot
 from poller.web.pages.device.plots import Window
 
 _NONE = formatting.NOT_MEASURED
@@ -63,7 +63,7 @@ def build_view(found: Rows[MeasurementRow], window: Window, now_ms: int) -> Meas
         total=found.total,
         names_targets=found.targets > 1,
         read=found.plan.sentence(),
-        old=old_values.note(found.polls, now_ms),
+        old=old_values.note(found.read_times, now_ms),
     )
 
 

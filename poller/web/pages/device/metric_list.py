@@ -8,10 +8,9 @@ from urllib.parse import urlencode
 
 from poller.domain.metrics.reading import Kind
 from poller.presentation import formatting
-from poller.presentation.history import measure_texts
+from poller.presentation.history import measure_texts, old_values
 from poller.service.record import reading_listing
 from poller.service.record.reading_listing import TargetPoll, Value
-from poller.web.pages.device import old_values
 
 PER_PAGE = 100
 
@@ -47,7 +46,9 @@ def build_view(polls: Sequence[TargetPoll], search: str, offset: int, now_ms: in
     wanted = [value for value in every if _matches(value, words)]
     page = wanted[offset : offset + PER_PAGE]
     items = [_item(value, now_ms) for value in page]
-    return MetricList(items, len(wanted), len(every), old_values.note(polls, now_ms))
+    return MetricList(
+        items, len(wanted), len(every), old_values.note(reading_listing.read_times(polls), now_ms)
+    )
 
 
 def plot_parameters(target: str, metric: str, labels: Iterable[tuple[str, str]]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from poller.db.inventory.targets import Target
 from poller.domain.record.overview import is_long_overdue
 from poller.presentation import formatting
-from poller.service.record.reading_listing import TargetPoll
 
 #: Targets that are named; a device has a few.
 _MOST_NAMED = 3
@@ -24,15 +23,15 @@ def age(target: Target, read_ms: int, now_ms: int) -> str:
     return f"{formatting.age(now_ms - read_ms)} ago" if is_old(target, read_ms, now_ms) else ""
 
 
-def note(polls: Sequence[TargetPoll], now_ms: int) -> str:
-    """The sentence about the targets of a device whose values are old; "" for none."""
-    read = [(poll.target, poll.stored.at_ms) for poll in polls if poll.stored is not None]
-    old = [(target, at_ms) for target, at_ms in read if is_old(target, at_ms, now_ms)]
+def note(read: Sequence[tuple[Target, int | None]], now_ms: int) -> str:
+    """The sentence about targets whose values are old, from when each was read; "" for none."""
+    known = [(target, at_ms) for target, at_ms in read if at_ms is not None]
+    old = [(target, at_ms) for target, at_ms in known if is_old(target, at_ms, now_ms)]
     if not old:
         return ""
     if len(old) > _MOST_NAMED:
         newest = max(at_ms for _, at_ms in old)
-        which = "All targets" if len(old) == len(polls) else f"{len(old)} of {len(polls)} targets"
+        which = "All targets" if len(old) == len(read) else f"{len(old)} of {len(read)} targets"
         since = formatting.age(now_ms - newest)
         return f"{which} were not read for {since} or longer: their values are of then."
     lasts = ", ".join(f"{each.name} {age(each, at_ms, now_ms)}" for each, at_ms in old)

@@ -16,9 +16,10 @@ from poller.web.access.form_values import SentForm
 from poller.web.api.contract import problems
 from poller.web.api.contract.needs import Call, Operating
 from poller.web.page_routes.device.device_tabs import now_ms
-from poller.web.pages.device import device_head, pause_form
+from poller.web.pages.device import device_head
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.pages.frame.page_frame import Frame, RequestedFrame
+from poller.web.pages.inventory import pause_form
 
 SEE_OTHER = 303
 
@@ -64,4 +65,4 @@ def _page(
     form = pause_form.build(name, [target.name for target in targets], texts, error)
     head = device_head.of_device(device, "", now_ms())
     status = problems.status(error) if error else 200
-    return page.respond("device/device_pause.html", frame, status, head=head, form=form)
+    return page.respond("inventory/pause.html", frame, status, head=head, form=form)
