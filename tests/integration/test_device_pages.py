@@ -173,6 +173,32 @@ def test_configuration_says_where_each_value_comes_from(pages: Pages) -> None:
     assert found["option version"][1] == "default of collector snmp"
 
 
+def test_a_device_of_twenty_targets_is_within_its_budget(world: DeviceWorld, pages: Pages) -> None:
+    """Also if all of them fail. What is usual is left out, and one link away."""
+    world.add_targets(19)
+    world.finish("timeout", "no answer from 192.0.2.1 " * 4, failures=2)
+    for page in ("", "/config", "/interfaces"):
+        html = pages.get(f"/devices/sw1{page}")
+        assert len(re.findall(r"<[a-z]", html)) <= 1_500, page
+    html = pages.get("/devices/sw1/config")
+    assert ["option port", "1161", "target"] in cells(html, "config-t07")
+    assert "option version" not in html
+    whole = cells(pages.get("/devices/sw1/config?target=t07"), "config-t07")
+    assert ["option version", "2c", "default of collector snmp"] in whole
+
+
+def test_targets_that_are_well_are_one_line_of_many(world: DeviceWorld, pages: Pages) -> None:
+    """Those that need somebody come first; the others can be opened."""
+    world.add_targets(5)
+    world.finish()
+    world.lead()
+    html = pages.get("/devices/sw1")
+    why = html[html.index('id="why"') : html.index('id="day"')]
+    assert "6 targets are polled as planned" in why
+    assert why.index("polled as planned") < why.index("<li><b>t00</b>")
+    assert "Details of" not in why
+
+
 def test_a_poll_now_shows_its_result(world: DeviceWorld, pages: Pages) -> None:
     """The page that answers waits for the result and then has it."""
     status, where = pages.post("/devices/sw1/act", action="poll", target="snmp")

@@ -176,14 +176,20 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
         )
 
     @app.get("/devices/{name}/config")
-    def show_config(call: Reading, frame: RequestedFrame, name: str) -> Response:
-        """The configuration of a device, and where each value comes from."""
-        found = device_settings.of_device(call, name)
+    def show_config(
+        call: Reading,
+        frame: RequestedFrame,
+        name: str,
+        target: Annotated[str, Query(max_length=300)] = "",
+    ) -> Response:
+        """The configuration of a device or one target, and where each value comes from."""
+        found = device_settings.of_device(call, name, target)
         return page.respond(
             "device/device_config.html",
             frame,
             head=device_head.of_device(found.device, "config", now_ms()),
             view=found,
+            chosen=target,
             may_edit=call.actor.may(Scope.INVENTORY),
         )
 
