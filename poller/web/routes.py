@@ -58,15 +58,19 @@ from poller.web.page_routes.cluster import (
     sink_routes,
     workers_routes,
 )
-from poller.web.page_routes.device import device_forms, device_plots, device_routes, device_tabs
+from poller.web.page_routes.device import device_pages, device_routes
 from poller.web.page_routes.fleet import (
     bulk_routes,
     devices_routes,
     overview_routes,
     sites_routes,
 )
+<<<<<<< HEAD
 from poller.web.page_routes.inventory import device_edit_routes, new_target_routes
 from poller.web.page_routes.record import event_routes
+=======
+from poller.web.page_routes.inventory import device_edit_routes, new_target_routes, pause_routes
+>>>>>>> device
 from poller.web.page_routes.work import job_routes, letter_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
@@ -202,9 +206,8 @@ def create_app(
         login_routes.add(app, login_pages)
         provider_routes.add(app, login_pages)
         devices_routes.add(app, page)
-        device_tabs.add(app, page, snapshots)
-        device_plots.add(app, page)
-        device_forms.add(app, page)
+        device_pages.add(app, page, snapshots)
+        pause_routes.add(app, page)
         device_edit_routes.add(app, page)
         new_target_routes.add(app, page)
         bulk_routes.add(app, page)

@@ -12,7 +12,6 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse, Response
 
 from poller import errors
-from poller.domain.inventory import duration
 from poller.service import authors, site_limit
 from poller.service.inventory import device_actions, target_actions
 from poller.service.operations import (
@@ -47,7 +46,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
         wanted = _wanted(form)
         call.actor.require(wanted.scope)
         target = form.one("target")
-        told = _acted(call, wanted, name, target, form)
+        told = _acted(call, wanted, name, target)
         return RedirectResponse(f"../{quote(name, safe='')}?{urlencode(told)}", SEE_OTHER)
 
     @app.get("/devices/{name}/targets/{target}")
@@ -108,7 +107,7 @@ def _wanted(form: FormValues) -> Act:
     return Act(text)
 
 
-def _acted(call: Call, wanted: Act, device: str, target: str, form: FormValues) -> dict[str, str]:
+def _acted(call: Call, wanted: Act, device: str, target: str) -> dict[str, str]:
     """Act, and return the parameters of the page that says so."""
     told = {"did": wanted.value, "target": target}
     if wanted in (Act.ENABLE, Act.DISABLE):
@@ -120,12 +119,8 @@ def _acted(call: Call, wanted: Act, device: str, target: str, form: FormValues) 
     subject = f"{device}/{target}" if target else device
     if wanted is Act.POLL:
         return {"polls": _poll(call, chosen, subject)}
-    if wanted is Act.PAUSE:
-        length_s = _length_s(form.one("length"))
-        breaker_actions.open_by_hand(call.services, call.actor, chosen, length_s, subject)
-    else:
-        done = breaker_actions.reset(call.services, call.actor, chosen, subject)
-        breaker_actions.refuse_unsettled(done)
+    done = breaker_actions.reset(call.services, call.actor, chosen, subject)
+    breaker_actions.refuse_unsettled(done)
     return told
 
 
@@ -153,15 +148,3 @@ def _act_on_letters(call: Call, wanted: Act, device: str, target: str) -> dict[s
     done = letter_actions.requeue(call.services, call.actor, letters, subject)
     ticket = poll_wait.ticket_of(call, done.ids, done.requested_ms)
     return {"did": wanted.value, "target": target, "polls": ticket or ""}
-
-
-def _length_s(text: str) -> float:
-    """The length of a pause. Raises InvalidInput."""
-    try:
-        length_s = duration.parse_ms(text or "30m") / 1000
-    except errors.InvalidInput as error:
-        raise errors.InvalidInput(f"length: {error.message}", hint=error.hint) from None
-    low, high = breaker_actions.SHORTEST_S, breaker_actions.LONGEST_S
-    if not low <= length_s <= high:
-        raise errors.InvalidInput(f'length: "{text}" is not between 1s and 30d', hint="such as 2h")
-    return length_s
