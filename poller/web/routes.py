@@ -65,12 +65,8 @@ from poller.web.page_routes.fleet import (
     overview_routes,
     sites_routes,
 )
-<<<<<<< HEAD
-from poller.web.page_routes.inventory import device_edit_routes, new_target_routes
-from poller.web.page_routes.record import event_routes
-=======
 from poller.web.page_routes.inventory import device_edit_routes, new_target_routes, pause_routes
->>>>>>> device
+from poller.web.page_routes.record import event_routes
 from poller.web.page_routes.work import job_routes, letter_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
