@@ -103,6 +103,16 @@ def inside(part: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def of_field(name: str) -> Iterator[None]:
+    """Name the field that an InvalidInput is about, unless it names one."""
+    try:
+        yield
+    except InvalidInput as error:
+        error.field = error.field or name
+        raise
+
+
 class UnknownName(InvalidInput):
     """Raised for a field that names a site, credential or collector that does not exist."""
 

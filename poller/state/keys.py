@@ -49,6 +49,8 @@
 | `running:<name>` | string  | sign of life of such a request, while it acts; expires           |
 | `ticket:<name>`  | string  | targets of a poll on demand, for an hour, as JSON; expires       |
 | `tickets`        | zset    | name of a ticket -> instant of its request, in ms; bounded       |
+| `act:<name>`     | string  | progress of an act on many devices, for an hour, as JSON; expires |
+| `undo:<name>`    | string  | what such an act changed, to take it back, as JSON; expires      |
 | `scrape:<name>`  | string  | result of the poll of a scrape, or ? and who sent it; expires     |
 | `scrapes`        | zset    | running poll of a scrape -> the end of its time, in ms; bounded  |
 | `scrapers`       | zset    | who asked for such a poll -> when that is forgotten, in ms       |
@@ -156,6 +158,14 @@ class Keys:
     def scrape(self, name: str) -> str:
         """The result of the poll of a scrape."""
         return f"{self.prefix}scrape:{name}"
+
+    def act(self, name: str) -> str:
+        """The progress of an act on many devices."""
+        return f"{self.prefix}act:{name}"
+
+    def undo(self, name: str) -> str:
+        """What an act on many devices changed."""
+        return f"{self.prefix}undo:{name}"
 
     def ticket(self, name: str) -> str:
         """The ticket of a poll on demand."""

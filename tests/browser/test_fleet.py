@@ -210,8 +210,8 @@ def test_marked_devices_are_disabled_and_enabled_again_without_scripts(
     page.get_by_role("button", name="Disable 2 devices").click()
     expect(page.get_by_text("2 devices disabled.")).to_be_visible()
     assert _disabled(fleet) == ["ap-02.west", "ap-04.west"]
-    page.get_by_role("button", name="Undo: enable them again…").click()
-    page.get_by_role("button", name="Enable 2 devices").click()
+    page.get_by_role("button", name="Take it back…").click()
+    page.get_by_role("button", name="Take back the change of 2 devices").click()
     assert _disabled(fleet) == []
     context.close()
 

@@ -217,10 +217,9 @@ def test_disabling_many_asks_first_and_can_be_taken_back(site: Site, browser: An
     assert refused.status_code == 409
     done = browser.post("/devices/-/bulk", data={**form, "confirm": "20"})
     assert "devices disabled" in done.text
-    undo = re.search(r'name="where" value="([^"]*)"', done.text)
+    undo = re.search(r'name="undo" value="([^"]*)"', done.text)
     assert undo
-    back = {"csrf_token": form_token(done.text), "action": "enable"}
-    back["where"] = html.unescape(undo[1])
+    back = {"csrf_token": form_token(done.text), "action": "undo", "undo": undo[1]}
     number = re.search(
         r'name="confirm" value="(\d+)"', browser.post("/devices/-/bulk", data=back).text
     )

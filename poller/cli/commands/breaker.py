@@ -95,6 +95,9 @@ def reset(
     words: OptionalTargetWords = None,
     *,
     selection: FilterOptions,
+    paused: Annotated[
+        bool, typer.Option("--paused", help="Only those that were opened by hand.")
+    ] = False,
     bulk: BulkOptions,
     as_json: Json = False,
 ) -> None:
@@ -106,6 +109,8 @@ def reset(
 
     services = bootstrap.services()
     chosen, subject = _selected(services, words, selection, "poller breaker reset --help")
+    if paused:
+        chosen = breaker_actions.require_paused(services, chosen)
     if not _agreed("reset", chosen, words, bulk, as_json):
         return
 
@@ -159,7 +164,8 @@ def open_(
     actor = command_actor.of_command()
     done = breaker_actions.open_by_hand(services, actor, chosen, pause, subject)
     item = asdict(done)
-    del item["note"]
+    for name in ("note", "since_ms"):
+        del item[name]
     text = f"opened {formatting.counted(done.opened, 'breaker')} until {plain(done.until)}"
     then = f"poller breaker reset {' '.join(words)}" if words else ""
     render.changed(text, "poller.breaker.open/1", item, as_json, then)

@@ -33,6 +33,7 @@ class BulkPlan:
 
     names: Sequence[str]
     carry_out: Callable[[], BulkDone]
+    ids: Sequence[int] = ()  # of the devices or targets, in the order of the names
     new_sites: Sequence[NewSite] = ()
     notes: Sequence[str] = ()
 

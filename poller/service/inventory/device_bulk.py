@@ -49,7 +49,7 @@ def plan_edit(
         changed = bulk_edits.edit_devices(services.engine, ids, change, tags, author, subject)
         return BulkDone(len(ids), changed)
 
-    return BulkPlan(_names(found), carry_out, created)
+    return BulkPlan(_names(found), carry_out, ids, created)
 
 
 def plan_removal(services: Services, author: Author, wanted: TargetFilter) -> BulkPlan:

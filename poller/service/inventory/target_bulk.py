@@ -51,7 +51,7 @@ def plan_edit(
         changed = bulk_edits.edit_targets(services.engine, ids, draft_of, author, subject)
         return BulkDone(len(ids), changed)
 
-    return BulkPlan(_names(found), carry_out)
+    return BulkPlan(_names(found), carry_out, ids)
 
 
 def _refuse_mixed(collectors: Sequence[str], options: Mapping[str, Any] | None) -> None:

@@ -13,6 +13,7 @@ from poller import errors, event_publisher
 from poller.db.inventory import filter_conditions
 from poller.domain.access.actor import Actor
 from poller.domain.alerts import maintenance_check
+from poller.domain.batched import batched
 from poller.domain.inventory import duration
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.domain.record.event_kinds import Event, Kind
@@ -32,6 +33,19 @@ SHORTEST_S = 1
 LONGEST_S = 30 * 86_400
 #: Results of a reset that closed the breaker, or cleared its failures.
 _RESET = ("due", "inflight", "held")
+
+#: Targets of one step of an action on many.
+PAGE = 1_000
+#: The stream of events has room for this many times as many events as one action makes.
+_STREAM_SHARE = 10
+
+#: Hears how many targets an action has done so far.
+Tell = Callable[[int], None]
+
+
+def _tell_nobody(done: int) -> None:
+    """Nobody follows the action."""
+
 
 #: Follows a scan of open breakers, of which about as many are expected.
 Watch = Callable[[Iterable[OpenBreaker], int], Iterable[OpenBreaker]]
@@ -103,6 +117,7 @@ class Opened:
     until: datetime
     by: str
     note: str = ""
+    since_ms: int = 0  # of the opening, by which it is recognized
 
 
 def _unwatched(scan: Iterable[OpenBreaker], expected: int) -> Iterable[OpenBreaker]:
@@ -164,23 +179,49 @@ def show(services: Services, chosen: Choice) -> list[ShownBreaker]:
     return shown
 
 
-def reset(services: Services, actor: Actor, chosen: Choice, subject: str) -> Reset:
+def require_paused(services: Services, chosen: Choice) -> dict[int, Chosen]:
+    """Return those of the targets whose breaker an operator keeps open.
+
+    Raises NotFound if there is none, StoreError.
+    """
+    openings = Breakers(services.board).openings(services.board.now_ms())
+    paused = {key: each for key, each in chosen.items() if key in openings}
+    if not paused:
+        matching = formatting.counted(len(chosen), "target")
+        text = f"none of {matching} that match is paused by hand"
+        raise errors.NotFound(text, hint="poller breaker list")
+    return paused
+
+
+def reset(
+    services: Services,
+    actor: Actor,
+    chosen: Choice,
+    subject: str,
+    tell: Tell = _tell_nobody,
+) -> Reset:
     """Close breakers and clear their failures. The result of a running poll wins.
 
-    `subject` says what selected the targets. Raises NotFound if the board holds none of them.
+    `subject` says what selected the targets, and `tell` hears how many are done. Raises NotFound if
+    the board holds none of them.
     """
     breakers = Breakers(services.board)
     now_ms = services.board.now_ms()
-    before = breakers.show(list(chosen), now_ms)
+    before: dict[int, BoardTarget] = {}
+    results: dict[int, str] = {}
+    for number, page in enumerate(batched(list(chosen), PAGE)):
+        found = breakers.show(page, now_ms)
+        results |= breakers.reset(list(found), now_ms)
+        before |= found
+        tell(number * PAGE + len(page))
     target_choice.refuse_absent(chosen, before)
 
-    results = breakers.reset(list(before), now_ms)
     done = [key for key, result in results.items() if result in _RESET]
     closed = []
     for key in done:
         if before[key].is_open:
             closed.append(_closed_event(before[key], chosen[key], now_ms, actor.name))
-    event_publisher.publish(services, closed)
+    _publish(services, closed, f"{len(closed):,} breakers were reset by {actor.name}")
     services.board.wake("demand")
 
     counts = Counter(results.values())
@@ -205,22 +246,34 @@ def refuse_unsettled(done: Reset) -> None:
 
 
 def open_by_hand(
-    services: Services, actor: Actor, chosen: Choice, pause: Pause, subject: str
+    services: Services,
+    actor: Actor,
+    chosen: Choice,
+    pause: Pause,
+    subject: str,
+    tell: Tell = _tell_nobody,
 ) -> Opened:
     """Open breakers: until then, only a poll on demand polls these targets.
 
-    Raises InvalidInput, NotFound if the board holds none of them.
+    `tell` hears how many are done. Raises InvalidInput, NotFound if the board holds none of them.
     """
     pause.check()
     now_ms = services.board.now_ms()
     until_ms = now_ms + round(pause.length_s * 1000)
     opening = Opening(until_ms, now_ms, actor.name, pause.line)
-    places = Breakers(services.board).open(list(chosen), opening)
+    breakers = Breakers(services.board)
+    places: dict[int, str] = {}
+    for page in batched(list(chosen), PAGE):
+        places |= breakers.open(page, opening)
+        tell(len(places))
     opened = [chosen[key] for key, place in places.items() if place != "gone"]
     target_choice.refuse_absent(chosen, [each.id for each in opened])
-    event_publisher.publish(services, [_opened_event(each, opening) for each in opened])
+    why = f": {opening.reason}" if opening.reason else ""
+    until = formatting.instant(opening.until_ms)
+    many = f"{len(opened):,} targets are not polled until {until}: opened by {actor.name}{why}"
+    _publish(services, [_opened_event(each, opening) for each in opened], many)
 
-    said = {"until": formatting.instant(opening.until_ms)}
+    said = {"until": until}
     if opening.reason:
         said["reason"] = opening.reason
     names = target_choice.full_names(opened)
@@ -229,9 +282,19 @@ def open_by_hand(
         opened=len(opened),
         in_flight=Counter(places.values())["inflight"],
         until=formatting.utc(opening.until_ms),
+        since_ms=opening.since_ms,
         by=actor.name,
         note=action_audit.record(services, actor, entry),
     )
+
+
+def _publish(services: Services, events: Sequence[Event], many: str) -> None:
+    """Publish an event for each target, or one event for very many: the stream is bounded."""
+    if len(events) > services.settings.events_length // _STREAM_SHARE:
+        first = events[0]
+        data = {"who": first.data["who"], "by": "hand", "number": len(events)}
+        events = [Event(first.at_ms, first.kind, many, data=data)]
+    event_publisher.publish(services, events)
 
 
 def _opened_event(target: Chosen, opening: Opening) -> Event:

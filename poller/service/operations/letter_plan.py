@@ -94,7 +94,7 @@ def carry_out(
     count = len(planned.letters)
     bulk_confirmation.refuse_unconfirmed(planned.phrase, count, number, free=0)
     if planned.action is Action.REQUEUE:
-        return _requeue(services, _actor(author), planned.letters, subject)
+        return requeue(services, _actor(author), planned.letters, subject)
     return _drop(services, author, planned.letters, subject)
 
 
@@ -111,9 +111,10 @@ def take_back(services: Services, author: Author, ids: Sequence[int]) -> int:
     return bulk_edits.edit_targets(services.engine, list(chosen), draft_of, author, subject)
 
 
-def _requeue(
+def requeue(
     services: Services, actor: Actor, letters: Sequence[Named], subject: str
 ) -> LettersDone:
+    """Requeue letters that were confirmed, and keep a ticket of their polls. Raises StoreError."""
     done = letter_actions.requeue(services, actor, letters, subject)
     text = f"{formatting.counted(len(done.letters), 'dead letter')} requeued."
     if done.opened_by_hand:

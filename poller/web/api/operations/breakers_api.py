@@ -76,6 +76,12 @@ class BulkOpenRequest(BulkRequest, OpenRequest):
     """How long the breakers of all that match are kept open."""
 
 
+class BulkResetRequest(BulkRequest):
+    """The breakers of all that match, or of those of them that were opened by hand."""
+
+    paused: Annotated[bool, Field(description="Only those that were opened by hand.")] = False
+
+
 class ResetBody(Matches):
     """The numbers of a reset."""
 
@@ -125,9 +131,11 @@ def show_breaker(call: Reading, target_id: TargetId) -> BreakerBody:
 
 
 @router.post("/reset", responses=problems.CHANGING)
-def reset_breakers(call: Operating, bulk: BulkRequest) -> ResetBody:
+def reset_breakers(call: Operating, bulk: BulkResetRequest) -> ResetBody:
     """Close the breakers of all targets that match, and clear their failures."""
     chosen, subject = _matching(call, bulk)
+    if bulk.paused:
+        chosen = breaker_actions.require_paused(call.services, chosen)
     shown = _matches(chosen, bulk.dry_run)
     if bulk.dry_run:
         return ResetBody(**shown)
