@@ -73,6 +73,7 @@ _BRANCHES = (
     ("Inventory", "target", "app", "What is polled on a device, and how often."),
     ("Inventory", "credential", "app", "Store the secrets that devices ask for."),
     ("Inventory", "site", "app", "Where devices are, and which workers may poll them."),
+    ("Inventory", "filter", "app", "Saved filters of the list of devices."),
     ("Inventory", "migrate", "moving_over:app", "Move over from snmp_exporter."),
     ("Inspection", "status", "command", "Is polling on time, and what failed?"),
     ("Inspection", "top", "command", "The fleet live, with what fails and why."),

@@ -13,7 +13,7 @@ from poller.db import engine as sql
 from poller.db.sql_errors import UPGRADE_HINT
 
 #: The last revision of `migrations/versions`. Revisions have four digits, so they can be compared.
-HEAD = "0016"
+HEAD = "0017"
 
 
 def current(engine: Engine) -> str | None:

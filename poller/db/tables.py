@@ -346,6 +346,18 @@ dead_letters = Table(
     Index("ix_dead_letters_parked_ms", "parked_ms"),  # the newest are asked for
 )
 
+#: Views of the list of devices that people saved under a name.
+saved_filters = Table(
+    "saved_filters",
+    metadata,
+    Column("owner", by_code_point(200), primary_key=True),  # the name of an actor
+    Column("name", by_code_point(100), primary_key=True),
+    Column("where", Text, nullable=False),
+    Column("sort", String(20), nullable=False),
+    Column("is_shared", Boolean, nullable=False),
+    Column("updated_ms", BigInteger, nullable=False),
+)
+
 #: The jobs that workers announced. A row whose package no longer has the job is `gone`.
 jobs = Table(
     "jobs",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 #: Rows whose values are kept: more cannot be taken back by a button.
 MOST = 10_000
+TOO_MANY = "These are too many: no button takes that back."
 
 
 class Field(enum.StrEnum):

@@ -70,6 +70,8 @@ def _pauses(
     length = duration.format_ms(round(pause.length_s * 1000))
     phrase = f"pause {_targets(chosen)} for {length}"
     notes = ["Paused, they are not polled until the end, except on demand."]
+    if len(chosen) > act_undo.MOST:
+        notes.append(act_undo.TOO_MANY)
     if disabled:
         are = "is" if disabled == 1 else "are"
         notes.append(f"{formatting.exact(disabled)} of them {are} disabled, and not polled anyway.")

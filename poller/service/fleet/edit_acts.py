@@ -134,7 +134,7 @@ def _changes(services: Services, edit: _Edit, ids: Sequence[int]) -> list[act_un
 
 def _notes(changes: list[act_undo.Group] | None, edit: _Edit, planned: BulkPlan) -> list[str]:
     if changes is None:
-        return [f"More than {act_undo.MOST:,} are changed: no button takes that back."]
+        return [act_undo.TOO_MANY]
     changing = sum(len(group.ids) for group in changes)
     unchanged = len(planned.ids) - changing
     found = [f"{formatting.counted(changing, edit.noun)} {_verb(changing)}."]

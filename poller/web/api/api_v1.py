@@ -27,6 +27,7 @@ from poller.web.api.contract.needs import Reading
 from poller.web.api.inventory import (
     credentials_api,
     devices_api,
+    filters_api,
     inventory_files_api,
     sites_api,
     targets_api,
@@ -51,6 +52,7 @@ ROUTERS = (
     targets_api.of_device_router,
     targets_api.router,
     why_api.router,
+    filters_api.router,
     credentials_api.router,
     credentials_api.kinds_router,
     inventory_files_api.router,

@@ -13,7 +13,7 @@ from poller.presentation import formatting
 from poller.presentation.health import Tone
 from poller.service.fleet.device_listing import DeviceList, ListedDevice
 from poller.web.api.contract import paging
-from poller.web.pages.fleet import devices_query
+from poller.web.pages.fleet import devices_query, saved_links
 from poller.web.pages.fleet.devices_query import SORTS, DevicesQuery
 
 TONES = {
@@ -65,6 +65,7 @@ class DevicesView:
     note: str  # why the order is another one; "" for none
     sorts: Sequence[SortLink]
     empty: str
+    save_command: str
     without: Sequence[tuple[str, str]]  # shorter filters for an empty list, and their addresses
 
 
@@ -80,6 +81,7 @@ def build_view(found: DeviceList, query: DevicesQuery, wanted: TargetFilter) -> 
         first=query.url() if query.after else "",
         command=devices_query.list_command(wanted, query.sort),
         board_error=found.board_error,
+        save_command=saved_links.command(target_filter.text(wanted), query.sort),
         note=found.note,
         sorts=[
             SortLink(title, query.url(sort=each), each is query.sort)

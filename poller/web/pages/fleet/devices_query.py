@@ -17,6 +17,7 @@ from poller.domain.fleet.device_sort import DeviceSort, SortKey
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.service.fleet.device_listing import PAGE_SIZES
+from poller.web.access.form_values import FormValues
 from poller.web.api.contract import paging
 from poller.web.api.contract.bulk_bodies import LONGEST_WHERE
 
@@ -125,6 +126,12 @@ def _query(
     size = limit if limit in PAGE_SIZES else PAGE_SIZES[0]
     order = DeviceSort(sort) if sort in list(DeviceSort) else DeviceSort.NAME
     return DevicesQuery(where.strip(), after, size, chosen or _DEFAULT, order)
+
+
+def of_form(form: FormValues) -> DevicesQuery:
+    """Read the view that a form of the list belongs to."""
+    sort = form.one("sort")
+    return _query(form.one("where")[:LONGEST_WHERE], sort=sort, columns=form.one("columns"))
 
 
 #: A parameter of a route: FastAPI makes it from the address.
