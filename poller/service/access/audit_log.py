@@ -27,10 +27,10 @@ def listing(services: Services, actor: Actor, query: AuditQuery) -> list[AuditRo
     return audit_rows.listing(services.engine, query)
 
 
-def record(services: Services, actor: Actor, entry: AuditEntry) -> None:
-    """Add a row about an act that changes no row in SQL. Raises StoreError."""
+def record(services: Services, actor: Actor, *entries: AuditEntry) -> None:
+    """Add rows about an act that changes no row in SQL, all or none. Raises StoreError."""
     with sql.writing(services.engine) as conn:
-        audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
+        audit_rows.append(conn, actor, entries, database_clock.read_ms(conn))
 
 
 def document(row: AuditRow) -> dict[str, Any]:

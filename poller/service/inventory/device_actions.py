@@ -48,6 +48,16 @@ class CheckedEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckedDevice:
+    """A new device with its first targets that can be stored, and the sites it makes."""
+
+    device: DeviceDraft
+    targets: Sequence[TargetDraft]
+    new_sites: Sequence[NewSite]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceChange:
     """A device after its change, the sites that it made, and what may be forgotten."""
 
@@ -108,6 +118,18 @@ def add(
 
     Raises InvalidInput, UnknownName (credential), AlreadyExists, NotAllowed (site).
     """
+    new = check_new(services, author, fields, first)
+    added = devices.add(services.engine, new.device, new.targets, author)
+    return DeviceChange(added, new.new_sites, new.notes)
+
+
+def check_new(
+    services: Services,
+    author: Author,
+    fields: Mapping[str, Any],
+    first: Sequence[Mapping[str, Any]] | None = None,
+) -> CheckedDevice:
+    """Return a checked new device with its first targets. Changes nothing."""
     device = checked_device(fields)
     site_limit.require_site(author, device.site or "")
     site_limit.require_credential(services, author, device.credential)
@@ -116,8 +138,7 @@ def add(
     placed = port_placement.of_new(services.registry, device.port, wanted)
     drafts, notes = _first_targets(services, author, placed.targets, device.credential)
     created = new_sites.missing(services.engine, [device.site])
-    added = devices.add(services.engine, device, drafts, author)
-    return DeviceChange(added, created, [*placed.notes, *notes])
+    return CheckedDevice(device, drafts, created, [*placed.notes, *notes])
 
 
 def _first_targets(

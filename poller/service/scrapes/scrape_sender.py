@@ -9,13 +9,15 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from poller import wakeups
 from poller.domain.access.actor import Actor
 from poller.domain.record.overview import Worker
+from poller.domain.scheduling import queue_routing
 from poller.domain.scrapes.scrape_poll import ANSWER_MS, ScrapePoll, ScrapeResult
 from poller.observability import logs
 from poller.state.cluster import worker_registry
@@ -119,11 +121,12 @@ class ScrapeSender:
     def _send(self, wanted: ScrapePoll, name: str, now_ms: int, within_s: float) -> None:
         from poller.tasks import scrape  # Celery, which a process without scrapes does not need
 
-        if not any(_serves(worker, wanted) for worker in self._living(now_ms)):
+        serving = [worker for worker in self._living(now_ms) if _serves(worker, wanted)]
+        if not serving:
             tags = "".join(f" and the tag {key}={value}" for key, value in wanted.requires.items())
             raise NoAnswer(f"no running worker has the collector {wanted.collector}{tags}")
         left_s = max(0.0, within_s - ANSWER_MS / 1000)
-        scrape.send(wanted, name, now_ms + round(left_s * 1000), left_s)
+        scrape.send(_reaching(wanted, serving), name, now_ms + round(left_s * 1000), left_s)
 
     def _living(self, now_ms: int) -> list[Worker]:
         read_mono, workers = self._workers
@@ -157,6 +160,19 @@ class ScrapeSender:
         waiting.discard(ended)
         if not waiting:
             del self._waiting[name]
+
+
+def _reaching(wanted: ScrapePoll, serving: Sequence[Worker]) -> ScrapePoll:
+    """Return the poll as it reaches one of these workers.
+
+    A worker takes polls up from the queues of its domains, and from that of all its own tags. No
+    domain has the tags of a device that is not stored yet.
+    """
+    queues = {queue for worker in serving for queue in queue_routing.poll_queues(worker.queues)}
+    required = [queue_routing.parse(queue)[1] for queue in queues]
+    if not wanted.requires or wanted.requires in required:
+        return wanted
+    return replace(wanted, requires=serving[0].tags)
 
 
 def _serves(worker: Worker, wanted: ScrapePoll) -> bool:
