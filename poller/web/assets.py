@@ -29,6 +29,7 @@ BUNDLES: Mapping[str, Sequence[str]] = {
         "style/alerts.css",
         "style/wall.css",
         "style/work.css",
+        "style/inventory.css",
         "style/screens.css",
     ),
     "frame.js": (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
@@ -66,6 +66,7 @@ class Discovery:
     reason: str = ""
     silent: bool = False  # the address did not answer, or was not asked
     code: str = ""  # of the error of the device
+    tried: Sequence[str] = ()  # stored credentials that led to no suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,9 @@ async def _discover(address: str, collector: Collector, plan: Plan, ask: Ask) ->
         return Discovery(name, reason="some of its options must be given", silent=True)
 
     result = Discovery(name, reason="no credential of a kind it takes was named", silent=True)
+    tried: list[str] = []
     for login in plan.logins[name]:
+        tried += [login.name] if login.name else []
         try:
             found = await ask(Question(address, collector, options, login, plan.budget_s))
         except errors.DeviceError as error:
@@ -172,7 +175,7 @@ async def _discover(address: str, collector: Collector, plan: Plan, ask: Ask) ->
         if found:
             return Discovery(name, [_suggested(name, each, login) for each in found])
         result = Discovery(name, reason="it suggests nothing")
-    return result
+    return replace(result, tried=tried)
 
 
 def _suggested(collector: str, found: Suggestion, login: Login) -> Suggested:

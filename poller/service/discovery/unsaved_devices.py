@@ -20,7 +20,7 @@ from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.failures import outcome
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
-from poller.domain.scheduling import queue_routing
+from poller.domain.scheduling import queue_routing, schedule
 from poller.domain.scrapes.scrape_poll import ScrapePoll, ScrapeResult
 from poller.service import site_limit
 from poller.service.access import audit_log
@@ -140,7 +140,7 @@ class UnsavedDevices:
                 hint="each one that fails may count at the device",
                 field="try",
             )
-        device = device_actions.check_new(services, author, fields, ()).device
+        device = device_actions.check_fields(services, author, fields)
         opened = self._logins(author, credentials)
         registry = services.registry
         chosen = discovery_choice.collectors(registry)
@@ -244,7 +244,8 @@ class UnsavedDevices:
 
     async def _try(self, target: TargetDraft, wanted: ScrapePoll, actor: Actor) -> TrialPoll:
         name, collector = target.name or wanted.collector, wanted.collector
-        within_s = min(LONGEST_S, (target.timeout_ms or LONGEST_S * 1000) / 1000)
+        usual = schedule.resolve(target.schedule, None, target.defaults)
+        within_s = min(LONGEST_S, (usual.timeout_ms or 0) / 1000)
         try:
             result, _ = await self._sender.poll(wanted, within_s, actor)
         except NoAnswer as error:

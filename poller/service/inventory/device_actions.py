@@ -130,15 +130,21 @@ def check_new(
     first: Sequence[Mapping[str, Any]] | None = None,
 ) -> CheckedDevice:
     """Return a checked new device with its first targets. Changes nothing."""
-    device = checked_device(fields)
-    site_limit.require_site(author, device.site or "")
-    site_limit.require_credential(services, author, device.credential)
-    site_limit.require_parent(services, author, device.parent)
+    device = check_fields(services, author, fields)
     wanted = default_targets(services) if first is None else first
     placed = port_placement.of_new(services.registry, device.port, wanted)
     drafts, notes = _first_targets(services, author, placed.targets, device.credential)
     created = new_sites.missing(services.engine, [device.site])
     return CheckedDevice(device, drafts, created, [*placed.notes, *notes])
+
+
+def check_fields(services: Services, author: Author, fields: Mapping[str, Any]) -> DeviceDraft:
+    """Return the checked fields of a new device that its author may add. Changes nothing."""
+    device = checked_device(fields)
+    site_limit.require_site(author, device.site or "")
+    site_limit.require_credential(services, author, device.credential)
+    site_limit.require_parent(services, author, device.parent)
+    return device
 
 
 def _first_targets(
