@@ -40,6 +40,7 @@ BUNDLES: Mapping[str, Sequence[str]] = {
         "script/live.js",
         "script/region.js",
         "script/copy.js",
+        "script/file.js",
         "script/keys.js",
         "script/search.js",
         "script/slots.js",

@@ -53,6 +53,7 @@ from poller.web.page_routes.fleet import (
 )
 from poller.web.page_routes.inventory import (
     device_edit_routes,
+    import_routes,
     new_device_routes,
     new_target_routes,
 )
@@ -194,6 +195,7 @@ def create_app(
         device_forms.add(app, page)
         device_edit_routes.add(app, page)
         new_target_routes.add(app, page)
+        import_routes.add(app, page)
         bulk_routes.add(app, page)
         alert_routes.add(app, page)
         maintenance_routes.add(app, page)

@@ -37,7 +37,7 @@ _FORMS: dict[str, Form] = {
     "application/x-yaml": "yaml",
     "text/yaml": "yaml",
 }
-_MEDIA_TYPES = {
+MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
     "yaml": "application/yaml",
@@ -180,7 +180,7 @@ def export_devices(
     file.seek(0)
     disposition = {"Content-Disposition": f'attachment; filename="inventory.{form}"'}
     closing = BackgroundTask(file.close)
-    media_type = _MEDIA_TYPES[form]
+    media_type = MEDIA_TYPES[form]
     return StreamingResponse(_chunks(file), 200, disposition, media_type, closing)
 
 
