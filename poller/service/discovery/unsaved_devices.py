@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 #: The longest time of a discovery, and of a test poll.
 LONGEST_S = 10.0
+#: A worker answers this long before a person is told that nobody did.
+MARGIN_MS = 500
 #: Questions that one web process asks at a time.
 MOST_AT_ONCE = 4
 #: Credentials that one discovery tries.
@@ -161,16 +163,23 @@ class UnsavedDevices:
         """Return the credentials of these names. Raises UnknownName, NotAllowed."""
         for name in names:
             site_limit.require_credential(self._services, author, name)
-        stored = scraped_devices.credential_ids(self._services.engine, names)
-        for name in names:
-            if name not in stored:
-                raise errors.UnknownName(
-                    f'no credential named "{name}"', hint="poller credential list", field="try"
-                )
+        stored = self._stored(names)
         return [
             Login(name, credential_id=stored[name][0], stored_kind=stored[name][1])
             for name in names
         ]
+
+    def _stored(self, names: Sequence[str]) -> dict[str, tuple[int, str]]:
+        """Return id and kind of each credential. Raises UnknownName."""
+        stored = scraped_devices.credential_ids(self._services.engine, names)
+        for name in names:
+            if name not in stored:
+                raise errors.UnknownName(
+                    f'no credential named "{name}"',
+                    hint="poller credential list",
+                    field="credential",
+                )
+        return stored
 
     def _checked(
         self,
@@ -190,7 +199,7 @@ class UnsavedDevices:
         device = new.device
         named = {each.credential or device.credential for each in new.targets} - {None, ""}
         names = sorted(name for name in named if name)
-        ids = scraped_devices.credential_ids(self._services.engine, names)
+        ids = self._stored(names)
         collectors = [each.collector for each in new.targets]
         after = {"credentials": names, "collectors": collectors}
         self._record(actor, "device.test_poll", "test poll of", device, after)
@@ -232,7 +241,7 @@ class UnsavedDevices:
             discovers=True,
         )
         try:
-            result, _ = await self._sender.poll(wanted, question.within_s, actor)
+            result, _ = await self._sender.poll(wanted, question.within_s, actor, MARGIN_MS)
         except NoAnswer as error:
             raise NotAsked(str(error)) from None
         if result.result is Result.REFUSED:
@@ -247,7 +256,7 @@ class UnsavedDevices:
         usual = schedule.resolve(target.schedule, None, target.defaults)
         within_s = min(LONGEST_S, (usual.timeout_ms or 0) / 1000)
         try:
-            result, _ = await self._sender.poll(wanted, within_s, actor)
+            result, _ = await self._sender.poll(wanted, within_s, actor, MARGIN_MS)
         except NoAnswer as error:
             return TrialPoll(name, collector, problem=str(error))
         return TrialPoll(name, collector, result)

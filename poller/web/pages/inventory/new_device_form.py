@@ -85,7 +85,7 @@ def read(form: FormValues, hand: TargetForm | None) -> NewDeviceForm:
     typed = hand
     if hand is not None and hand.collector == form.one("collector"):
         typed = _changed(hand, partial(_as_sent, form))
-    return NewDeviceForm(texts, form.all("try"), rows, facts, typed, BY_HAND in marks)
+    return NewDeviceForm(texts, tuple(form.all("try")), rows, facts, typed, BY_HAND in marks)
 
 
 def hand_form(
@@ -124,6 +124,7 @@ def usable_name(text: str) -> str:
 def device_fields(form: NewDeviceForm) -> dict[str, Any]:
     """Return the fields of the device as the service takes them. No name means its address."""
     fields = {name: device_form.value_of(name, text) for name, text in form.texts.items() if text}
+    fields["address"] = form.texts["address"]
     fields.setdefault("name", form.texts["address"])
     return fields
 
