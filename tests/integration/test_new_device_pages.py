@@ -63,24 +63,25 @@ class Form:
         if not self.page:
             self.page = self.client.get(ADD).text
         token = token_values.form_token(self.client.cookies[form_cookies.PLAIN])
-        sent = {**self.fields(), "csrf_token": token, "do": do, **fields}
+        sent = {**form_of(self.page), "csrf_token": token, "do": do, **fields}
         answer = self.client.post(ADD, data=sent, follow_redirects=False)
         self.status, self.page = answer.status_code, answer.text
         self.to = answer.headers.get("location", "")
         return self.page
 
-    def fields(self) -> dict[str, list[str]]:
-        """The fields of the page, as a browser would send them."""
-        part = self.page[self.page.index('<form class="edit"') :]
-        found: dict[str, list[str]] = {}
-        for tag in re.findall(r"<input[^>]*>", part.partition("</form>")[0]):
-            name, value = _attribute(tag, "name"), _attribute(tag, "value")
-            if 'type="checkbox"' not in tag or " checked" in tag:
-                found.setdefault(name, []).append(value)
-        for name, options in re.findall(r'<select[^>]*name="([^"]*)"[^>]*>(.*?)</select>', part):
-            chosen = re.search(r'<option(?: value="([^"]*)")? selected>([^<]*)', options)
-            found[name] = [html.unescape(chosen[1] or "") if chosen else ""]
-        return found
+
+def form_of(page: str) -> dict[str, list[str]]:
+    """The fields of the form of a page, as a browser would send them."""
+    part = page[page.index('<form class="edit"') :].partition("</form>")[0]
+    found: dict[str, list[str]] = {}
+    for tag in re.findall(r"<input[^>]*>", part):
+        name, value = _attribute(tag, "name"), _attribute(tag, "value")
+        if 'type="checkbox"' not in tag or " checked" in tag:
+            found.setdefault(name, []).append(value)
+    for name, options in re.findall(r'<select[^>]*name="([^"]*)"[^>]*>(.*?)</select>', part):
+        chosen = re.search(r'<option(?: value="([^"]*)")? selected>([^<]*)', options)
+        found[name] = [html.unescape(chosen[1] or "") if chosen else ""]
+    return found
 
 
 def _attribute(tag: str, name: str) -> str:
@@ -181,8 +182,8 @@ def test_further_credentials_are_tried_and_the_one_that_works_is_taken(
     """It becomes the credential of the device."""
     monkeypatch.setattr(unsaved_devices, "LONGEST_S", 3.0)
     form.send("look", **at(agent, credential="wrong", **{"try": ["lab"]}))
-    assert form.fields()["credential"] == ["lab"]
-    assert form.fields()["target"] == ["0"]
+    assert form_of(form.page)["credential"] == ["lab"]
+    assert form_of(form.page)["target"] == ["0"]
     opened = [row.subject for row in audited(world.services) if row.action == "credential.open"]
     assert opened == ["wrong", "lab"]
 
@@ -313,6 +314,7 @@ def test_a_reader_gets_no_form_and_asks_nothing(world: ScrapeWorld) -> None:
     log_in(viewer, "viewer")
     listed = viewer.get("/devices").text
     assert "devices/-/add" not in listed
+    assert "devices/-/import" not in listed
     assert viewer.get(ADD).status_code == 403
     sent = {"csrf_token": form_token(listed), "do": "look", "address": "127.0.0.1"}
     assert viewer.post(ADD, data=sent).status_code == 403
@@ -321,7 +323,9 @@ def test_a_reader_gets_no_form_and_asks_nothing(world: ScrapeWorld) -> None:
     site.user("operator", Role.OPERATOR)
     operator = site.client(**BROWSER)
     log_in(operator, "operator")
-    assert 'href="devices/-/add"' in operator.get("/devices").text
+    offered = operator.get("/devices").text
+    assert 'href="devices/-/add"' in offered
+    assert 'href="devices/-/import"' in offered
     assert operator.get(ADD).status_code == 200
     assert operator.post(ADD, data={"do": "look", "address": "127.0.0.1"}).status_code == 403
     assert world.sent == []
