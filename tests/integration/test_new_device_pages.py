@@ -288,6 +288,20 @@ def test_without_a_worker_the_page_says_that_nobody_asked(
         world.close()
 
 
+def test_an_isolated_collector_does_not_run_in_the_worker_to_discover(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its options are typed by hand."""
+    world = ScrapeWorld(services, monkeypatch, isolated_collectors=("ping",))
+    world.announce_worker()
+    try:
+        for form in forms(world):
+            page = form.send("look", address="127.0.0.1")
+            assert "ping does not discover here: it is isolated or quarantined" in page
+    finally:
+        world.close()
+
+
 def test_a_worker_with_the_required_tags_asks(
     services: Services, monkeypatch: pytest.MonkeyPatch, agent: int
 ) -> None:
