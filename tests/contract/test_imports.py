@@ -7,6 +7,7 @@ import time
 import pytest
 from sqlalchemy.engine import Engine
 
+from poller import errors
 from poller.db.inventory import (
     credential_rows,
     devices,
@@ -19,6 +20,7 @@ from poller.db.inventory import (
 from poller.db.inventory.imports import Imported, Row
 from poller.db.inventory.inventory_feed import Author
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.import_changes import ImportChanges
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.domain.scheduling.interval import Policy
 from poller.domain.scheduling.schedule import Defaults, Schedule
@@ -259,6 +261,28 @@ def test_an_export_can_be_imported_elsewhere(engine: Engine, tmp_path: object) -
     devices.remove(engine, ["sw1", "bare", "none"])
     imports.apply_import(engine, [Row(device, drafts) for device, drafts in before])
     assert exported(engine) == before
+
+
+def test_an_import_is_held_to_the_changes_of_its_preview(engine: Engine) -> None:
+    """A new site has another id in every try, and is the same change; another value is not."""
+    imports.apply_import(engine, [row("sw1"), row("same")])
+    rows = [row("sw1", site="new", parent="same"), row("sw2", site="new"), row("same")]
+    seen = ImportChanges()
+    imports.apply_import(engine, rows, update=True, dry_run=True, changes=seen)
+    assert [(each.device, each.target, each.is_new) for each in seen.rows] == [
+        ("sw1", "", False),
+        ("sw2", "", True),
+        ("sw2", "snmp", True),
+    ]
+    assert seen.rows[0].fields == [("site", "", "new"), ("parent", "", "same")]
+    devices.edit(engine, "sw1", DeviceDraft("sw1", site="other"))
+    version = inventory_feed.version(engine)
+    with pytest.raises(errors.EditConflict):
+        imports.apply_import(engine, rows, update=True, changes=ImportChanges(seen.digest))
+    assert inventory_feed.version(engine) == version
+    devices.edit(engine, "sw1", DeviceDraft("sw1", site=""))
+    done = imports.apply_import(engine, rows, update=True, changes=ImportChanges(seen.digest))
+    assert done == Imported(1, 1, 1, 0, 1, 2)
 
 
 def test_a_large_import_takes_seconds(engine: Engine) -> None:

@@ -243,7 +243,7 @@ def test_a_worker_subscribes_to_fitting_queues_and_leaves_queues_that_vanished(
         services.redis.srem(services.keys.queues, QUEUE, OTHER)
         subscriptions.attach(again)
         soon(lambda: again.calls, 5, "the refresh after the connection was lost")
-        assert again.run() == {"poller", "scrape"}
+        assert again.run() == {"poller", "scrape", "scrape;zone=dmz"}
     finally:
         subscriptions.stop()
         silent()

@@ -43,6 +43,10 @@ class ImportedParents:
         given = self.given.get(device)
         return given is not None and given != self.stored.get(device, "")
 
+    def pair(self, device: str) -> tuple[str, str]:
+        """Return the stored parent of a device, and the one that the file gives."""
+        return self.stored.get(device, ""), self.given.get(device, "")
+
     def store(self, change: Change) -> None:
         """Store the parents that differ. All devices of the file are stored already."""
         changed = {name: self.given[name] for name in self.given if self.changes(name)}

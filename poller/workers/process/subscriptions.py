@@ -123,7 +123,7 @@ class Subscriptions:
             return
         fitting = self._fitting
         queues = affinity.subscribed_queues(fitting, consumer.hostname)
-        queues |= _scrape_queues(fitting)
+        queues |= _scrape_queues(fitting, self._tags)
         if not self._is_pausing_jobs:
             queues |= self._job_queues
         consumed = subscribed_queues(consumer.app) | subscribed_job_queues(consumer.app)
@@ -146,9 +146,11 @@ class Subscriptions:
         write(event, queue=queue)
 
 
-def _scrape_queues(fitting: frozenset[str]) -> set[str]:
-    """Return the queues of scrapes: of all workers, and of workers with the tags of a domain."""
-    queues = {scrape_poll.queue_of({})}
+def _scrape_queues(fitting: frozenset[str], tags: Mapping[str, str]) -> set[str]:
+    """Return the queues of scrapes: of all workers, of those with the tags of a domain, and of
+    those with all tags of this one, for polls of devices that are not stored yet.
+    """
+    queues = {scrape_poll.queue_of({}), scrape_poll.queue_of(tags)}
     for queue in fitting:
         _, required = queue_routing.parse(queue)
         queues.add(scrape_poll.queue_of(required))

@@ -17,6 +17,7 @@ function start() {
   byId("keys-on").addEventListener("change", (event) => setKeys(event.target.checked));
   document.querySelector(".themes").addEventListener("click", chooseTheme);
   document.addEventListener("click", clicked);
+  document.addEventListener("change", (event) => event.target.matches("[data-fills] input") && fillFrom(event.target));
   document.addEventListener("keydown", pressed);
   document.addEventListener("poller:read", showCopyButtons);
   document.addEventListener("visibilitychange", watchVisibility);
@@ -24,6 +25,7 @@ function start() {
   addEventListener("pageshow", (event) => event.persisted && open());
   setInterval(() => joined && since && Date.now() - lastFrame > SILENCE_MS && lost(), 1_000);
   showCopyButtons();
+  showFileInputs();
   setZone(zone);
   open();
 }
