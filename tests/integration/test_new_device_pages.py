@@ -126,12 +126,12 @@ def test_a_device_is_found_tested_and_added(world: ScrapeWorld, form: Form, agen
     assert f"port={agent} modules=system,if_mib" in found
     assert [each.discovers for each in world.sent] == [True] * len(world.sent)
 
-    tested = form.send("test", name="sw1")
-    assert re.search(r"[\d,]+ values in \d+", tested)
+    tested = form.send("test", name="sw1", target=["0", "1"])
+    assert len(re.findall(r"[\d,]+ values in \d+", tested)) == 2, "snmp, and ping without a login"
     assert "sysUpTime" in tested
     assert nothing_is_stored(world)
 
-    form.send("add")
+    form.send("add", target="0")
     assert (form.status, form.to) == (303, "../sw1?did=add")
     device = devices.show(world.services.engine, "sw1")
     [target] = targets.of_device(world.services.engine, "sw1")

@@ -204,7 +204,26 @@ class UnsavedDevices:
         after = {"credentials": names, "collectors": collectors}
         self._record(actor, "device.test_poll", "test poll of", device, after)
         required = self._required(device)
-        return new, [_poll_of(device, each, ids, required) for each in new.targets]
+        return new, [self._poll_of(device, each, ids, required) for each in new.targets]
+
+    def _poll_of(
+        self,
+        device: DeviceDraft,
+        target: TargetDraft,
+        ids: Mapping[str, tuple[int, str]],
+        required: Mapping[str, str],
+    ) -> ScrapePoll:
+        """Return the poll of a target. A collector gets the device's credential if it takes it."""
+        collector = self._services.registry.get(target.collector or "")
+        key, kind = ids.get(target.credential or device.credential or "", (None, ""))
+        takes = any(model.kind == kind for model in collector.credentials)
+        return ScrapePoll(
+            collector.name,
+            device.address or "",
+            dict(target.options or {}),
+            key if takes else None,
+            requires=queue_routing.merge_requirements(required, target.requires or {}),
+        )
 
     def _required(self, device: DeviceDraft) -> dict[str, str]:
         """Return the tags that the workers of a new device must have."""
@@ -260,21 +279,3 @@ class UnsavedDevices:
         except NoAnswer as error:
             return TrialPoll(name, collector, problem=str(error))
         return TrialPoll(name, collector, result)
-
-
-def _poll_of(
-    device: DeviceDraft,
-    target: TargetDraft,
-    ids: Mapping[str, tuple[int, str]],
-    required: Mapping[str, str],
-) -> ScrapePoll:
-    credential = target.credential or device.credential or ""
-    key = ids[credential][0] if credential in ids else None
-    requires = queue_routing.merge_requirements(required, target.requires or {})
-    return ScrapePoll(
-        target.collector or "",
-        device.address or "",
-        dict(target.options or {}),
-        key,
-        requires=requires,
-    )

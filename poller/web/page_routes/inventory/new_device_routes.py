@@ -124,4 +124,5 @@ def _offered(call: Call, form: NewDeviceForm, choices: Choices) -> Offered:
         usual = schedule.resolve(Schedule(), None, collector_checks.defaults_of(services, name))
         defaults[name] = duration.format_ms(usual.interval_ms or 0)
     by = form.hand.collector if form.hand else services.settings.default_collector
-    return Offered(choices, sorted(registry.collectors), defaults, by)
+    takes = inventory_choices.takes(call)
+    return Offered(choices, sorted(registry.collectors), defaults, by, takes)

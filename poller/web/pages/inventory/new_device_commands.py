@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from poller import errors
+from poller.domain.inventory import host_port
 from poller.web.pages.device import target_form
 from poller.web.pages.inventory import new_device_form, new_target_form
 from poller.web.pages.inventory.new_device_form import NewDeviceForm
@@ -17,6 +20,17 @@ _LISTS = {"tags": "--tag", "requires": "--require"}
 Targets = Sequence[Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a collector takes of a device: credentials by name, and the port of its address."""
+
+    credentials: Collection[str] = ()
+    port_option: str = ""
+
+
+_NOTHING = Takes()
+
+
 def discover(form: NewDeviceForm) -> str:
     """Return the command that looks what answers."""
     words = ["poller", "discover", form.texts["address"] or "ADDRESS"]
@@ -25,9 +39,9 @@ def discover(form: NewDeviceForm) -> str:
     return shlex.join(words)
 
 
-def collect(form: NewDeviceForm, targets: Targets) -> list[str]:
+def collect(form: NewDeviceForm, targets: Targets, takes: Mapping[str, Takes]) -> list[str]:
     """Return the commands that poll the targets once."""
-    return [_collect(form, fields) for fields in targets]
+    return [_collect(form, each, takes.get(each["collector"], _NOTHING)) for each in targets]
 
 
 def add(form: NewDeviceForm, targets: Targets) -> list[str]:
@@ -57,12 +71,22 @@ def _split(targets: Targets) -> tuple[Mapping[str, Any], Targets]:
     return {}, targets
 
 
-def _collect(form: NewDeviceForm, fields: Mapping[str, Any]) -> str:
-    words = ["poller", "collect", fields["collector"], form.texts["address"] or "ADDRESS"]
+def _collect(form: NewDeviceForm, fields: Mapping[str, Any], takes: Takes) -> str:
+    address = form.texts["address"]
+    if not takes.port_option or takes.port_option in fields.get("options", {}):
+        address = _without_port(address)
+    words = ["poller", "collect", fields["collector"], address or "ADDRESS"]
     credential = fields.get("credential") or form.texts["credential"]
-    if credential:
+    if credential in takes.credentials:
         words += ["--credential", credential]
     return shlex.join([*words, *_options(fields)])
+
+
+def _without_port(address: str) -> str:
+    try:
+        return host_port.parse(address).host
+    except errors.InvalidInput:
+        return address
 
 
 def _options(fields: Mapping[str, Any]) -> list[str]:

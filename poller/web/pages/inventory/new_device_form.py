@@ -109,7 +109,8 @@ def with_found(form: NewDeviceForm, found: AddressResult) -> NewDeviceForm:
     for each in suggested:
         facts |= {key: text for key, text in each.facts.items() if key not in facts}
     rows = _suggested_rows(suggested, texts["credential"])
-    return replace(form, texts=texts, rows=rows, facts=list(facts.items()))
+    tried = () if working else form.tried
+    return replace(form, texts=texts, tried=tried, rows=rows, facts=list(facts.items()))
 
 
 def usable_name(text: str) -> str:

@@ -19,6 +19,7 @@ from poller.service.inventory.new_sites import NewSite
 from poller.web.pages.device.target_form import FormField
 from poller.web.pages.inventory import device_form, new_device_commands, new_device_form
 from poller.web.pages.inventory.device_form import Choices
+from poller.web.pages.inventory.new_device_commands import Takes
 from poller.web.pages.inventory.new_device_form import NewDeviceForm
 
 #: Readings of a test poll that are shown.
@@ -76,6 +77,7 @@ class Offered:
     collectors: Sequence[str]
     defaults: Mapping[str, str]  # of intervals, by collector
     by: str  # the collector that is offered first
+    takes: Mapping[str, Takes]  # by collector
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +110,15 @@ def build_view(form: NewDeviceForm, offered: Offered, steps: Steps) -> NewDevice
     if error is not None:
         fields = device_form.marked(fields, form.texts, error)
         form = new_device_form.refused(form, error)
-    credentials = offered.choices.credentials
+    chosen = form.texts["credential"]
+    credentials = [name for name in offered.choices.credentials if name != chosen]
     found, trial = steps.found, steps.trial
     silent = [each for each in found.discoveries if not each.suggestions] if found else []
     return NewDeviceView(
         form=form,
         fields=fields,
         offered=offered,
-        more_credentials=credentials[:MOST_OFFERED] if len(credentials) > 1 else (),
+        more_credentials=credentials[:MOST_OFFERED],
         is_cut=len(credentials) > MOST_OFFERED,
         steps=steps,
         found_text=_found_text(found) if found else "",
@@ -124,17 +127,17 @@ def build_view(form: NewDeviceForm, offered: Offered, steps: Steps) -> NewDevice
         trials=[_trial_line(each) for each in trial.polls] if trial else (),
         notes=[*trial.notes, *map(_site_note, trial.new_sites)] if trial else (),
         discover_command=new_device_commands.discover(form),
-        commands=_commands(form),
+        commands=_commands(form, offered),
     )
 
 
-def _commands(form: NewDeviceForm) -> list[str]:
+def _commands(form: NewDeviceForm, offered: Offered) -> list[str]:
     try:
         targets = new_device_form.target_fields(form)
     except errors.InvalidInput:  # shown beside its target
         return []
     return [
-        *new_device_commands.collect(form, targets),
+        *new_device_commands.collect(form, targets, offered.takes),
         *new_device_commands.add(form, targets),
     ]
 

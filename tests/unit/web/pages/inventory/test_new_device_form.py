@@ -10,6 +10,7 @@ from poller.collectors.ping.collector import PingCollector
 from poller.service.discovery.address_discovery import AddressResult, Discovery, Suggested
 from poller.web.access.form_values import FormValues
 from poller.web.pages.inventory import new_device_commands, new_device_form
+from poller.web.pages.inventory.new_device_commands import Takes
 from poller.web.pages.inventory.new_device_form import NewDeviceForm
 
 EMPTY = NewDeviceForm(dict.fromkeys(new_device_form.DEVICE, ""))
@@ -135,9 +136,15 @@ def test_the_commands_do_the_same() -> None:
     assert new_device_commands.discover(form) == (
         "poller discover 192.0.2.1:1161 --credential lab --credential old"
     )
-    assert new_device_commands.collect(form, targets)[0] == (
-        "poller collect snmp 192.0.2.1:1161 --credential lab -o port=1161 -o modules=system,if_mib"
-    )
+    takes = {"snmp": Takes(["lab"], "port"), "ping": Takes((), "")}
+    assert new_device_commands.collect(form, targets, takes) == [
+        "poller collect snmp 192.0.2.1 --credential lab -o port=1161 -o modules=system,if_mib",
+        "poller collect ping 192.0.2.1",
+    ]
+    by_hand = [{"collector": "snmp", "options": {}}]
+    assert new_device_commands.collect(form, by_hand, takes) == [
+        "poller collect snmp 192.0.2.1:1161 --credential lab"
+    ]
     assert new_device_commands.add(form, targets) == [
         "poller device add core-sw-1 192.0.2.1:1161 --site west --credential lab --tag core"
         " --tag edge --collector snmp -o port=1161 -o modules=system,if_mib",

@@ -16,7 +16,7 @@ from poller.web.pages.inventory.new_device_form import NewDeviceForm
 from poller.web.pages.inventory.new_device_page import NewDeviceView, Offered, Steps
 
 FORM = NewDeviceForm(dict.fromkeys(new_device_form.DEVICE, "") | {"address": "192.0.2.1"})
-OFFERED = Offered(Choices(["lab", "old"], ["west"]), ["ping", "snmp"], {}, "ping")
+OFFERED = Offered(Choices(["lab", "old"], ["west"]), ["ping", "snmp"], {}, "ping", {})
 SILENT = Discovery("snmp", (), "no answer", True, "timeout", ["lab"])
 
 
