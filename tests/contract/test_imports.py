@@ -284,4 +284,6 @@ def test_a_large_file_of_parents_is_checked_within_seconds(engine: Engine) -> No
     assert time.monotonic() - begin < 8
     assert len(found) == 100
     names = " -> ".join(["ring099", *(f"ring{n:03}" for n in range(9))])
-    assert found[99].problem.message == f"the chain of parents goes round: {names} -> ... -> ring099"
+    assert (
+        found[99].problem.message == f"the chain of parents goes round: {names} -> ... -> ring099"
+    )
