@@ -393,3 +393,22 @@ def test_a_circle_of_parents_covers_nobody(behind_a_switch: World) -> None:
     goes_down(world, *numbers)
     world.pass_time(200)
     assert len(world.told) == len(numbers)
+
+
+def test_a_return_in_a_wrong_future_holds_nobody_back(behind_a_switch: World) -> None:
+    """A switch that was back a year ahead, by a clock that was set right since, does not keep the
+    alerts of its children waiting for a year.
+    """
+    world = behind_a_switch
+    now = world.at
+    world.at += 365 * 86_400_000
+    goes_down(world, SWITCH)
+    world.look()
+    world.down.clear()
+    world.look(gone=[of_device(SWITCH)])
+    assert not world.open
+    world.at = now
+    world.told.clear()
+    goes_down(world, 2)
+    world.pass_time(240)
+    assert world.told == [of_device(2)]
