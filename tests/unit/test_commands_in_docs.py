@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def parse(words: list[str]) -> None:
 
 
 def values_of(option: str, words: list[str]) -> list[str]:
-    return [after for word, after in zip(words, words[1:], strict=False) if word == option]
+    return [after for word, after in pairwise(words) if word == option]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -74,9 +75,8 @@ def test_commands_are_those_of_the_program(page: Path) -> None:
 def test_rules_that_are_named_exist() -> None:
     """A rule of a command is built in, a ready one, or made by a command of the same page."""
     document = yaml.safe_load((DOCS / "examples" / "rules.yaml").read_text())
-    known = {rule.name for rule in builtin_rules.rules()} | {
-        each["name"] for each in document["rules"]
-    }
+    ready = {each["name"] for each in document["rules"]}
+    known = ready | {rule.name for rule in builtin_rules.rules()}
     checked = 0
     for page in PAGES:
         found = commands(page)
