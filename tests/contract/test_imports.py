@@ -295,3 +295,19 @@ def test_a_large_import_takes_seconds(engine: Engine) -> None:
     at_site = filter_conditions.matching_devices(engine, TargetFilter(sites=("s3",)))
     assert len(at_site) == len(range(3, 12_000, 7))
     assert time.monotonic() - begin < 30
+
+
+def test_a_large_file_of_parents_is_checked_within_seconds(engine: Engine) -> None:
+    """The parents of all devices are followed once, not once for each of them; a circle of many
+    devices is refused by each, in a line that can be read.
+    """
+    behind = [row(f"sw{n:05}", parent="core") for n in range(15_000)]
+    circle = [row(f"ring{n:03}", parent=f"ring{(n + 1) % 100:03}") for n in range(100)]
+    begin = time.monotonic()
+    found = imports.check(engine, [row("core"), *behind, *circle])
+    assert time.monotonic() - begin < 8
+    assert len(found) == 100
+    names = " -> ".join(["ring099", *(f"ring{n:03}" for n in range(9))])
+    assert (
+        found[99].problem.message == f"the chain of parents goes round: {names} -> ... -> ring099"
+    )

@@ -10,6 +10,9 @@ from typing import Any
 
 from poller.domain.alerts.alert import Alert, AlertState
 
+#: Characters of the key of a notice; what follows in the key of a delivery names part and receiver.
+KEY_LENGTH = 40
+
 
 class NoticeKind(enum.StrEnum):
     """Why somebody is told."""
@@ -116,7 +119,7 @@ def key_of(route: str, kind: NoticeKind, tellings: Iterable[tuple[int, str, int]
     """The key of what is told: the same for the same tellings, whoever makes the notice."""
     parts = [f"{alert_id}/{told}/{number}" for alert_id, told, number in sorted(tellings)]
     text = "|".join([route, kind.value, *parts])
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
 
 
 def pack(notice: Notice) -> dict[str, Any]:
