@@ -51,7 +51,7 @@ from poller.web.page_routes.fleet import (
     sites_routes,
 )
 from poller.web.page_routes.inventory import device_edit_routes, new_target_routes
-from poller.web.page_routes.work import job_routes, letter_routes
+from poller.web.page_routes.work import job_forms, job_routes, letter_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
 
@@ -193,6 +193,7 @@ def create_app(
         alert_routes.add(app, page)
         maintenance_routes.add(app, page)
         letter_routes.add(app, page)
+        job_forms.add(app, backend, page)
         credential_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)

@@ -21,7 +21,7 @@ from poller.presentation.job_states import JobList
 from poller.presentation.store_check import StoreCheck
 from poller.security import network_exposure, process_memory, tls_files
 from poller.security.allowed_hosts import AllowedHosts
-from poller.service import job_listing
+from poller.service import job_actions, job_listing
 from poller.service.access import login_demand
 from poller.service.fleet import fleet_picture
 from poller.service.job_listing import ShownJob
@@ -164,8 +164,10 @@ def backend_queries(services: Services) -> BackendQueries:
         collectors=collectors,
         job_readings=job_readings,
         jobs=jobs,
+        expire_jobs=job_cache.expire,
         job=job,
         job_runs=partial(job_listing.runs, services),
+        job_row=partial(job_actions.row, services),
         beats=beats,
         fleet=partial(fleet_picture.picture, services),
         queue_times=partial(queue_loads.times, services.redis, services.keys),
