@@ -45,6 +45,7 @@
 | `prune`          | hash    | `reason` and `text` of old rows that the last pass did not prune |
 | `own`            | set     | queues `<queue>~<worker>` that batches were published to         |
 | `attending`      | hash    | worker name#instance -> its start in ms, once published          |
+| `drains`         | hash    | worker name -> its drain: who, why and until when, as JSON       |
 | `request:<hash>` | string  | response to a request with an Idempotency-Key, as JSON; expires  |
 | `running:<name>` | string  | sign of life of such a request, while it acts; expires           |
 | `ticket:<name>`  | string  | targets of a poll on demand, for an hour, as JSON; expires       |
@@ -57,7 +58,7 @@
 | `counters:<sink>:<hour>` | hash | target id -> last counters that the sink wrote; expires   |
 | `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
-| `domains`        | channel | wakes the workers: the list of queues changed                    |
+| `domains`        | channel | wakes the workers: the list of queues changed, or a drain        |
 | `scraped`        | channel | tells the web processes which poll of a scrape ended             |
 | `redbeat::lock`  | string  | RedBeat's lock: the token of the leader                          |
 | `redbeat::schedule` | zset | key of an entry -> when it is due, in seconds                    |
@@ -98,7 +99,7 @@ _TYPES = {
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
         *("leader", "workers", "attending", "doubts", "dark", "down", "totals", "job_totals"),
-        *("prune", "beats", "job_queues", "poll_totals", "marks"),
+        *("prune", "beats", "job_queues", "poll_totals", "marks", "drains"),
     ),
     "string": ("outbox", "epoch", "recorded", "lock", "rules"),
     "list": ("errors", "set_aside"),

@@ -42,7 +42,7 @@ from poller.web.exporter import exporter_routes
 from poller.web.exporter.exporter_routes import Exporter
 from poller.web.page_routes.access import credential_routes
 from poller.web.page_routes.alerts import alert_routes, maintenance_routes
-from poller.web.page_routes.cluster import collectors_routes, workers_routes
+from poller.web.page_routes.cluster import collectors_routes, drain_routes, workers_routes
 from poller.web.page_routes.device import device_forms, device_plots, device_routes, device_tabs
 from poller.web.page_routes.fleet import (
     bulk_routes,
@@ -194,6 +194,7 @@ def create_app(
         maintenance_routes.add(app, page)
         letter_routes.add(app, page)
         job_forms.add(app, backend, page)
+        drain_routes.add(app, page)
         credential_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
