@@ -38,6 +38,7 @@
 | `totals`         | hash    | the counters of `stats:<n>` since the board was made             |
 | `job_totals`     | hash    | counters of job runs, see cluster/job_totals.py                  |
 | `poll_totals`    | hash    | counters of polls by collector, see domain/metrics/poll_totals.py |
+| `poll_totals:<hour>` | hash | these counters as they were in an hour of the last day; expires |
 | `errors`         | list    | the newest failures, as JSON; bounded                            |
 | `set_aside`      | list    | queue entries that are no Celery messages, as JSON; bounded      |
 | `events`         | stream  | events, see domain/record/event_kinds.py; bounded                |
@@ -133,6 +134,10 @@ class Keys:
     def times(self, slice_number: int) -> str:
         """The times of batches in one slice."""
         return f"{self.prefix}times:{slice_number}"
+
+    def hourly_totals(self, hour: int) -> str:
+        """The counters of polls by collector as they were in an hour since 1970."""
+        return f"{self.prefix}poll_totals:{hour}"
 
     def stats(self, slice_number: int) -> str:
         """The counters of one slice."""

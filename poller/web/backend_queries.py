@@ -16,6 +16,7 @@ from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.health import Stores
 from poller.presentation.job_states import JobList
+from poller.service.cluster.collector_figures import SlowTargets
 from poller.service.fleet.fleet_picture import FleetPicture
 from poller.service.job_listing import RunsPage, RunsQuery, ShownJob
 from poller.state.cluster.beat_registry import BeatInstance
@@ -62,6 +63,10 @@ def _no_collectors() -> CollectorsStatus:
     return CollectorsStatus(Registry(), CollectorTrust({}, frozenset()), ())
 
 
+def _no_slow_targets(name: str) -> SlowTargets:
+    return SlowTargets()
+
+
 def _no_times(now_ms: int) -> Mapping[str, QueueTimes]:
     return {}
 
@@ -82,6 +87,7 @@ class BackendQueries:
     links: Mapping[str, str] = field(default_factory=dict)  # title -> URL, in the page header
     rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = _no_device  # of a device
     collectors: Callable[[], CollectorsStatus] = _no_collectors
+    slow_targets: Callable[[str], SlowTargets] = _no_slow_targets  # of a collector
     job_readings: Callable[[], Sequence[JobReading]] = _no_jobs  # for the metrics
     jobs: Callable[[], JobList] = _no_job_list
     expire_jobs: Callable[[], None] = _do_nothing  # after a change: `jobs` is read again

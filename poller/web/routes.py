@@ -195,6 +195,7 @@ def create_app(
         letter_routes.add(app, page)
         job_forms.add(app, backend, page)
         drain_routes.add(app, page)
+        collectors_routes.add_forms(app, page)
         credential_routes.add(app, page)
         api_v1.add(app, services)
         readings_routes.add(app, services)
