@@ -51,7 +51,8 @@ def read(services: Services) -> AllFigures:
     now_ms = services.board.now_ms()
     since = hourly_totals.last_day(services.redis, services.keys, now_ms)
     usage = _cache_of(services).usage()
-    names = usage.keys() | since.by_collector.keys()
+    polled = {name for name, each in since.by_collector.items() if each.polls or +each.codes}
+    names = usage.keys() | polled
     by_collector = {
         name: CollectorFigures(
             *usage.get(name, Usage(0, 0)), since.by_collector.get(name) or PollTotals()

@@ -63,6 +63,7 @@ class CollectorView:
     codes: Sequence[CodeRow]
     slow: Sequence[SlowRow]
     slow_of: str  # which polls were looked at
+    has_percentiles: bool  # of the slowest targets
     options: Sequence[Mapping[str, Any]]
     command: str
     told: Told | None
@@ -90,6 +91,7 @@ def build_view(
         codes=[_code(each) for each in figures.codes],
         slow=[_slow(each) for each in slow.rows],
         slow_of=_slow_of(slow),
+        has_percentiles=slow.day_ms is not None,
         options=_options(item),
         command=f"poller collectors stats {shlex.quote(name)}",
         told=told,
