@@ -19,8 +19,9 @@ from poller.presentation.job_states import ListedJob
 
 #: Rows of the table of what runs; the oldest compared with their usual time come first.
 MOST_RUNNING = 100
-#: Rows of the table of ticks.
-TICKS = 20
+#: Rows of the table of ticks, and characters of a good result; the page of the job has all.
+TICKS = 12
+LONGEST_RESULT = 80
 #: The minutes of the chart of what is due.
 MINUTES = 15
 #: A run that takes so many times as long as usual is late.
@@ -178,8 +179,15 @@ def _tick(run: JobRun) -> TickRow:
         outcome=run.status.lower(),
         took=formatting.NOT_MEASURED if took_ms is None else duration.rounded_text(took_ms),
         late=late or formatting.NOT_MEASURED,
-        text=job_texts.outcome(run),
+        text=_result(run),
     )
+
+
+def _result(run: JobRun) -> str:
+    """The error in full, or the beginning of a good result."""
+    text = job_texts.outcome(run)
+    is_short = run.status is Status.FAILED or len(text) <= LONGEST_RESULT
+    return text if is_short else f"{text[: LONGEST_RESULT - 1]}…"
 
 
 def _skipped(listed: ListedJob, skipped: SkippedPlan) -> TickRow:
