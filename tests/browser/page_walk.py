@@ -15,6 +15,7 @@ KINDS = (
     (re.compile(r"^/devices/(?!-)[^/]+"), "/devices/NAME"),
     (re.compile(r"^/alerts/\d+"), "/alerts/ID"),
     (re.compile(r"^/jobs/[^/]+"), "/jobs/NAME"),
+    (re.compile(r"^/collectors/[^/]+"), "/collectors/NAME"),
 )
 #: Paths that answer with something else than a page.
 NO_PAGES = ("/api/", "/static/", "/metrics", "/logout", "/events/stream", "/login/provider")
