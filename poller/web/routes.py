@@ -55,6 +55,7 @@ from poller.web.page_routes.alerts import (
 )
 from poller.web.page_routes.cluster import (
     collectors_routes,
+    drain_routes,
     settings_routes,
     sink_routes,
     workers_routes,
@@ -73,7 +74,7 @@ from poller.web.page_routes.inventory import (
     new_target_routes,
 )
 from poller.web.page_routes.record import event_routes
-from poller.web.page_routes.work import job_routes, letter_routes
+from poller.web.page_routes.work import job_forms, job_routes, letter_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
 
@@ -221,6 +222,9 @@ def create_app(
         sink_routes.add(app, page)
         notification_routes.add(app, page)
         settings_routes.add(app, page)
+        job_forms.add(app, backend, page)
+        drain_routes.add(app, page)
+        collectors_routes.add_forms(app, page)
         credential_routes.add(app, page)
         user_routes.add(app, page)
         token_routes.add(app, page)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST_POLLS = 1_000
 #: Devices whose enabling or disabling can be taken back by name.
 MOST_UNDONE = 250
+USUAL_PAUSE_S = 1_800.0
 
 
 class Action(enum.StrEnum):
@@ -35,12 +36,18 @@ class Action(enum.StrEnum):
 
     POLL = "poll"
     RESET = "reset"
+    PAUSE = "pause"
     ENABLE = "enable"
     DISABLE = "disable"
 
     @property
     def scope(self) -> Scope:
-        return Scope.OPERATE if self in (Action.POLL, Action.RESET) else Scope.INVENTORY
+        return Scope.INVENTORY if self in (Action.ENABLE, Action.DISABLE) else Scope.OPERATE
+
+    @property
+    def words(self) -> str:
+        """What it does to others again, as the way back of an action."""
+        return "resume them" if self is Action.RESET else f"{self.value} them again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +75,25 @@ class FleetPlan:
         return self.carry_out()
 
 
-def plan(services: Services, author: Author, action: Action, wanted: TargetFilter) -> FleetPlan:
-    """Plan an action. Raises NotAllowed, NotFound if nothing matches, InvalidInput, StoreError."""
+def plan(
+    services: Services,
+    author: Author,
+    action: Action,
+    wanted: TargetFilter,
+    length_s: float = USUAL_PAUSE_S,
+) -> FleetPlan:
+    """Plan an action; `length_s` is that of a pause.
+
+    Raises NotAllowed, NotFound if nothing matches, InvalidInput, StoreError.
+    """
     actor = _actor(author)
     actor.require(action.scope)
     if action is Action.POLL:
         return _polls(services, actor, wanted)
     if action is Action.RESET:
         return _resets(services, actor, wanted)
+    if action is Action.PAUSE:
+        return _pauses(services, actor, wanted, length_s)
     return _switches(services, author, action, wanted)
 
 
@@ -118,6 +136,24 @@ def _resets(services: Services, actor: Actor, wanted: TargetFilter) -> FleetPlan
     phrase = f"reset the breakers of {formatting.counted(len(chosen), 'target')}"
     names = target_choice.full_names(chosen.values())
     return FleetPlan(Action.RESET, phrase, names, carry_out)
+
+
+def _pauses(services: Services, actor: Actor, wanted: TargetFilter, length_s: float) -> FleetPlan:
+    """Open breakers by hand: the targets are not polled until then, except on demand."""
+    chosen = target_choice.matching(services, actor, wanted)
+    subject = target_filter.text(wanted)
+
+    def carry_out() -> FleetDone:
+        done = breaker_actions.open_by_hand(services, actor, chosen, length_s, subject)
+        targets = formatting.counted(done.opened, "target")
+        is_one = done.opened == 1
+        until = f"{done.until:%Y-%m-%d %H:%M:%S} UTC, except on demand"
+        text = f"{targets} {'is' if is_one else 'are'} not polled until {until}. {done.note}"
+        return FleetDone(text.strip(), undo=Action.RESET, undo_where=subject)
+
+    phrase = f"pause {formatting.counted(len(chosen), 'target')}"
+    names = target_choice.full_names(chosen.values())
+    return FleetPlan(Action.PAUSE, phrase, names, carry_out)
 
 
 def _switches(

@@ -183,7 +183,7 @@ def _reaching(wanted: ScrapePoll, serving: Sequence[Worker]) -> ScrapePoll:
 
 def _serves(worker: Worker, wanted: ScrapePoll) -> bool:
     has_tags = wanted.requires.items() <= worker.tags.items()
-    return has_tags and wanted.collector in worker.collectors
+    return has_tags and wanted.collector in worker.collectors and worker.drain is None
 
 
 async def _wait(ended: asyncio.Event, within_s: float) -> None:

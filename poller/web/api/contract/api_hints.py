@@ -72,6 +72,8 @@ _CALLS: Sequence[tuple[str, str]] = (
         rf'PATCH {_V1}/sites/\g<name> {{"requires": {{...}}}}',
     ),
     (rf"collectors release {_NAME}", rf"POST {_V1}/collectors/\g<name>/release"),
+    (rf"collectors stats {_NAME}", rf"GET {_V1}/collectors/\g<name>/stats"),
+    ("collectors stats", f"GET {_V1}/collectors/-/stats"),
     (rf"collectors list {_NAME}", rf"GET {_V1}/collectors/\g<name>"),
     ("collectors(?!, on the host)", f"GET {_V1}/collectors"),
     (rf"sinks list {_NAME}", rf"GET {_V1}/sinks/\g<name>"),

@@ -12,7 +12,6 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse, Response
 
 from poller import errors
-from poller.domain.inventory import duration
 from poller.service import authors, site_limit
 from poller.service.inventory import device_actions, target_actions
 from poller.service.operations import (
@@ -121,7 +120,7 @@ def _acted(call: Call, wanted: Act, device: str, target: str, form: FormValues) 
     if wanted is Act.POLL:
         return {"polls": _poll(call, chosen, subject)}
     if wanted is Act.PAUSE:
-        length_s = _length_s(form.one("length"))
+        length_s = breaker_actions.parse_length_s("length", form.one("length"))
         breaker_actions.open_by_hand(call.services, call.actor, chosen, length_s, subject)
     else:
         done = breaker_actions.reset(call.services, call.actor, chosen, subject)
@@ -153,15 +152,3 @@ def _act_on_letters(call: Call, wanted: Act, device: str, target: str) -> dict[s
     done = letter_actions.requeue(call.services, call.actor, letters, subject)
     ticket = poll_wait.ticket_of(call, done.ids, done.requested_ms)
     return {"did": wanted.value, "target": target, "polls": ticket or ""}
-
-
-def _length_s(text: str) -> float:
-    """The length of a pause. Raises InvalidInput."""
-    try:
-        length_s = duration.parse_ms(text or "30m") / 1000
-    except errors.InvalidInput as error:
-        raise errors.InvalidInput(f"length: {error.message}", hint=error.hint) from None
-    low, high = breaker_actions.SHORTEST_S, breaker_actions.LONGEST_S
-    if not low <= length_s <= high:
-        raise errors.InvalidInput(f'length: "{text}" is not between 1s and 30d', hint="such as 2h")
-    return length_s

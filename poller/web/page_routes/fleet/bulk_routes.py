@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from fastapi import FastAPI, Request
@@ -13,7 +14,7 @@ from poller.domain.inventory.target_filter import TargetFilter
 from poller.presentation import formatting
 from poller.service.fleet import fleet_bulk
 from poller.service.fleet.fleet_bulk import Action, FleetDone, FleetPlan
-from poller.service.operations import poll_actions
+from poller.service.operations import breaker_actions, poll_actions
 from poller.web import error_responses
 from poller.web.access.form_values import FormValues, SentForm
 from poller.web.api.contract.bulk_bodies import SAMPLES
@@ -22,10 +23,12 @@ from poller.web.pages.fleet import devices_query
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.pages.frame.page_frame import RequestedFrame
 
+USUAL_PAUSE = "30m"
 #: The words and the flag of the command of each action.
 _COMMANDS = {
     Action.POLL: ("poll", ""),
     Action.RESET: ("breaker reset", ""),
+    Action.PAUSE: ("breaker open", " --for {length}"),
     Action.ENABLE: ("device edit", " --enable"),
     Action.DISABLE: ("device edit", " --disable"),
 }
@@ -41,6 +44,8 @@ class BulkView:
     command: str  # that does the same
     samples: tuple[str, ...]
     more: int
+    length: str = ""  # of a pause
+    problem: str = ""  # what was wrong with the length
     done: FleetDone | None = None
 
 
@@ -69,7 +74,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
             view = _acted(call, form)
         except errors.PollerError as error:
             return error_responses.for_page(error, request, page)
-        return page.respond("fleet/bulk.html", frame, view=view)
+        return page.respond("fleet/bulk.html", frame, 422 if view.problem else 200, view=view)
 
     @app.get("/devices/-/polls/{ticket}", response_class=HTMLResponse)
     def show_polls(
@@ -88,18 +93,25 @@ def add(app: FastAPI, page: PageRenderer) -> None:
 
 
 def _acted(call: Call, form: FormValues) -> BulkView:
-    wanted = _wanted(form)
-    plan = fleet_bulk.plan(call.services, call.author, _action(form), wanted)
-    number = form.number("confirm")
+    wanted, action = _wanted(form), _action(form)
+    length, problem = form.one("length") or USUAL_PAUSE, ""
+    try:
+        length_s = breaker_actions.parse_length_s("length", length)
+    except errors.InvalidInput as error:
+        length_s, problem = fleet_bulk.USUAL_PAUSE_S, f"{error}. {error.hint}"
+    plan = fleet_bulk.plan(call.services, call.author, action, wanted, length_s)
+    number = None if problem else form.number("confirm")
     words, flag = _COMMANDS[plan.action]
     done = plan.confirmed(number) if number is not None else None
     return BulkView(
         as_of=formatting.instant(call.services.board.now_ms()),
         where=target_filter.text(wanted),
         plan=plan,
-        command=devices_query.command(words, wanted, flag),
+        command=devices_query.command(words, wanted, flag.format(length=shlex.quote(length))),
         samples=tuple(plan.names[:SAMPLES]),
         more=max(0, len(plan.names) - SAMPLES),
+        length=length if action is Action.PAUSE else "",
+        problem=problem,
         done=done,
     )
 
