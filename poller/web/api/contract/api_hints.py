@@ -84,6 +84,7 @@ _CALLS: Sequence[tuple[str, str]] = (
         f"GET {_V1}/notifications/deliveries?state=dead",
     ),
     ("notify deliveries", f"GET {_V1}/notifications/deliveries"),
+    (rf"notify test {_NAME}", rf"POST {_V1}/notifications/routes/\g<name>/test"),
     ("notify list", f"GET {_V1}/notifications"),
     (
         rf"jobs run {_NAME} --plan {_VALUE}",
