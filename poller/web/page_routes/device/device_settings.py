@@ -17,7 +17,6 @@ from poller.web.pages.device import effective_config, target_form
 from poller.web.pages.device.effective_config import CollectorFacts, ConfigRow, TargetConfig
 from poller.web.pages.device.target_form import TargetForm
 
-
 #: Targets of a page with all values of each.
 WHOLE = 4
 
