@@ -171,12 +171,15 @@ def healths(
 def _health(row: InventoryRow, target: BoardTarget | None, now_ms: int) -> TargetHealth:
     if target is None or not row.enabled:
         return TargetHealth(row, now_ms)
-    opening = target.opening
+    opened = target.opening
+    opening = (
+        HandOpening(opened.until_ms, opened.since_ms, opened.who, opened.reason) if opened else None
+    )
     return TargetHealth(
         row=row,
         now_ms=now_ms,
         status=target.status,
         place=target.place,
         next_ms=target.next_ms,
-        opening=HandOpening(opening.until_ms, opening.since_ms, opening.who) if opening else None,
+        opening=opening,
     )

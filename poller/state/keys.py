@@ -14,7 +14,7 @@
 | `run`            | hash    | target id -> token, plan, attempts, call of its flight           |
 | `edited`         | hash    | target id -> instant at which it is due, if edited in flight     |
 | `status`         | hash    | target id -> mark and JSON, see domain/record/target_status.py   |
-| `opened`         | hash    | target id -> end, start, operator of a breaker opened by hand    |
+| `opened`         | hash    | target id -> end, start, operator, reason of one opened by hand   |
 | `counts`         | hash    | mark of a status -> number of targets                            |
 | `needs`          | hash    | queue -> polls that it needs, in millionths per second           |
 | `board`          | hash    | inventory `version`, last claim's `clock`, last pause `resumed`  |

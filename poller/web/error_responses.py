@@ -79,16 +79,18 @@ def for_request(error: errors.PollerError, request: Request, page: PageRenderer)
     return for_page(error, request, page)
 
 
-def for_page(error: errors.PollerError, request: Request, page: PageRenderer) -> Response:
-    """The response to a request for a page that failed."""
+def for_page(
+    error: errors.PollerError, request: Request, page: PageRenderer, view: ErrorView | None = None
+) -> Response:
+    """The response to a request for a page that failed; `view` says more than the error."""
     error = _shown(error, request)
     status_code = status(error)
     if not _is_from_browser(request):
         headers = {"WWW-Authenticate": "Bearer"} if status_code == 401 else None
         return PlainTextResponse(f"{error}\n", status_code=status_code, headers=headers)
 
-    view = ErrorView(_title(status_code), f"{error}.", error.hint)
-    return _page(request, page, view, status_code)
+    shown = view or ErrorView(_title(status_code), f"{error}.", error.hint)
+    return _page(request, page, shown, status_code)
 
 
 def _shown(error: errors.PollerError, request: Request) -> errors.PollerError:
@@ -106,6 +108,11 @@ def _shown(error: errors.PollerError, request: Request) -> errors.PollerError:
 def status(error: errors.PollerError) -> int:
     """The HTTP status code of an error, the same for a page and for the API."""
     return problems.status(error)
+
+
+def title(error: errors.PollerError) -> str:
+    """The heading of the page of an error."""
+    return _title(status(error))
 
 
 def _is_from_browser(request: Request) -> bool:

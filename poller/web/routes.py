@@ -60,7 +60,7 @@ from poller.web.page_routes.cluster import (
     sink_routes,
     workers_routes,
 )
-from poller.web.page_routes.device import device_forms, device_plots, device_routes, device_tabs
+from poller.web.page_routes.device import device_pages, device_routes
 from poller.web.page_routes.fleet import (
     bulk_routes,
     devices_routes,
@@ -72,6 +72,7 @@ from poller.web.page_routes.inventory import (
     import_routes,
     new_device_routes,
     new_target_routes,
+    pause_routes,
 )
 from poller.web.page_routes.record import event_routes
 from poller.web.page_routes.work import job_forms, job_routes, letter_routes
@@ -208,9 +209,8 @@ def create_app(
         login_routes.add(app, login_pages)
         provider_routes.add(app, login_pages)
         devices_routes.add(app, page)
-        device_tabs.add(app, page, snapshots)
-        device_plots.add(app, page)
-        device_forms.add(app, page)
+        device_pages.add(app, page, snapshots)
+        pause_routes.add(app, page)
         device_edit_routes.add(app, page)
         new_target_routes.add(app, page)
         import_routes.add(app, page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -73,6 +74,7 @@ def visit(browser: Browser, device_site: DeviceSite) -> Iterator[object]:
 
 
 PLOTS = "/plots?target=snmp&interface=eth3&range=6h"
+PATHS = ("", "/interfaces", "/gauges", "/metrics", "/events", "/config", PLOTS, "/targets/snmp")
 
 
 def test_a_plot_is_zoomed_by_dragging_and_read_again(visit) -> None:
@@ -111,6 +113,93 @@ def test_a_plot_is_moved_by_keys_and_all_share_the_crosshair(visit) -> None:
         plot.press("0")
     found = answer.value.json()["plots"][0]
     assert found["end"] - found["start"] == 6 * 3_600_000
+
+
+def length_and_end(answer) -> tuple[float, float]:
+    """The length of what was read and its end, in minutes."""
+    found = answer.value.json()["plots"][0]
+    return (found["end"] - found["start"]) / 60_000, found["end"] / 60_000
+
+
+def test_a_plot_is_panned_with_shift_and_the_mouse(visit) -> None:
+    """It follows the mouse, and is read again when the button is released."""
+    page = visit(PLOTS)
+    box = page.locator("#plot-traffic .u-over").bounding_box()
+    page.keyboard.down("Shift")
+    page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 50, steps=5)
+    with page.expect_response("**/plots.json?*from=*") as answer:
+        page.mouse.up()
+    page.keyboard.up("Shift")
+    length, end = length_and_end(answer)
+    assert length == pytest.approx(360, abs=1)
+    assert time.time() / 60 - end == pytest.approx(180, abs=5)
+
+
+def test_one_finger_pans_a_plot_and_two_zoom_it(visit) -> None:
+    """A finger that moves up or down scrolls the page, as everywhere."""
+    page = visit(PLOTS, has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    plot = page.locator("#plot-traffic .u-over")
+    fingers = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *shares: float) -> None:
+        """Put fingers at these shares of the width of the plot."""
+        box = plot.bounding_box()
+        points = [
+            {"x": box["x"] + box["width"] * share, "y": box["y"] + 60, "id": number}
+            for number, share in enumerate(shares)
+        ]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    plot.scroll_into_view_if_needed()
+    touch("touchStart", 0.2)
+    for share in (0.3, 0.5, 0.7):
+        touch("touchMove", share)
+    with page.expect_response("**/plots.json?*from=*") as answer:
+        touch("touchEnd")
+    length, end = length_and_end(answer)
+    assert length == pytest.approx(360, abs=1)
+    assert time.time() / 60 - end == pytest.approx(180, abs=10)
+
+    expect(page.get_by_role("link", name="later")).to_be_visible()
+    touch("touchStart", 0.4, 0.6)
+    for apart in (0.15, 0.2, 0.3):
+        touch("touchMove", 0.5 - apart, 0.5 + apart)
+    with page.expect_response("**/plots.json?*from=*") as answer:
+        touch("touchEnd")
+    assert length_and_end(answer)[0] == pytest.approx(120, rel=0.1)
+
+
+def test_a_crosshair_in_a_gap_has_no_value(visit) -> None:
+    """The nearest poll is ten minutes away: its value is not that of this instant."""
+    page = visit(PLOTS)
+    box = page.locator("#plot-traffic .u-over").bounding_box()
+    cell = page.locator("#plot-traffic tbody [data-at]").first
+    for minutes_ago, text in ((250, "300 kbit/s"), (315, "–"), (345, "300 kbit/s")):
+        page.mouse.move(box["x"] + box["width"] * (1 - minutes_ago / 360), box["y"] + 50)
+        expect(cell).to_have_text(text)
+
+
+def test_legend_and_table_are_those_of_the_range_that_is_shown(visit) -> None:
+    """Also where nothing is known: no number of the range before is left."""
+    page = visit(PLOTS + "&table=traffic")
+    plot = page.locator("#plot-traffic .drawn")
+    expect(plot.locator(".u-over")).to_be_visible()
+    rows = page.get_by_role("table", name="Traffic").locator("tbody tr")
+    before = rows.count()
+    plot.press("+")
+    expect(page.get_by_role("table", name="Traffic")).not_to_contain_text(f"{before} points")
+    assert rows.count() < before
+    now_ms = round(time.time() * 1000)
+    page = visit(
+        f"{PLOTS[:-9]}&from={now_ms - 46_800_000}&until={now_ms - 32_400_000}"
+    )  # 13 h to 9 h
+    numbers = page.locator("#plot-traffic .legend-table tbody")
+    expect(numbers).to_contain_text("300 kbit/s")
+    page.locator("#plot-traffic .drawn").press("Shift+ArrowLeft")
+    expect(page.locator("#plot-traffic .notes")).to_have_text("no values for 4 h 0 m")
+    expect(numbers).not_to_contain_text("kbit/s")
 
 
 def test_a_plot_is_saved_as_a_picture(visit) -> None:
@@ -178,11 +267,15 @@ def test_the_strip_is_walked_with_arrow_keys(visit) -> None:
     expect(page.get_by_role("table", name="Attempts of")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize(
-    "path", ["", "/interfaces", "/gauges", "/metrics", "/events", "/config", PLOTS, "/targets/snmp"]
-)
-def test_no_page_scrolls_sideways(visit, path: str, width: int) -> None:
+def test_no_page_scrolls_sideways(visit) -> None:
     """Long names and wide tables are wrapped or become cards."""
-    page = visit(path, viewport={"width": width, "height": 800}, java_script_enabled=False)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page = visit(java_script_enabled=False)
+    device = page.url
+    too_wide = []
+    for path in PATHS:
+        page.goto(device + path)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                too_wide.append(f"{path} at {width}")
+    assert too_wide == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from poller.bootstrap import Services
 from poller.db.inventory import devices, targets
@@ -17,6 +18,7 @@ from poller.domain.record.run import Run
 from poller.domain.record.target_status import Status
 from poller.state.board.board_values import ClaimLimits, Move, Place
 from poller.state.cluster import worker_registry
+from poller.state.cluster.leader_lock import Leadership
 
 MINUTE = 60_000
 QUEUE = "poll.snmp"
@@ -42,17 +44,18 @@ class DeviceWorld:
         run_ledger.write(services.engine, [self._run(ago) for ago in polled])
         spec = TargetSpec(self.id, 1, QUEUE, MINUTE, 5_000)
         self.board.place("", [(spec, self.now_ms + MINUTE)], 1)
-        worker = Worker("w1@a", 0, 1, 0, 0, 2**20, queues=[QUEUE])
-        worker_registry.announce(services.redis, services.keys, worker)
+        self._announce()
         self._claims = 0
+        self.added: list[int] = []
 
     def finish(self, code: str = "", message: str = "", **status: object) -> None:
-        """End a poll of the target, as a worker does."""
-        self.board.demand([self.id])
+        """End a poll of the target and of those that were added, as a worker does."""
+        ids = [self.id, *self.added]
+        self.board.demand(ids)
         self._claims += 1
         before = f"t{self._claims - 1}" if self._claims > 1 else ""
         claim = self.board.claim("", f"t{self._claims}", before, {QUEUE: 1_000}, LIMITS, None)
-        self.board.start(claim.token, 0, "c", 15_000, [self.id])
+        self.board.start(claim.token, 0, "c", 15_000, ids)
         now_ms = self.board.now_ms()
         found = Status(
             state=State.FAILING if code else State.OK,
@@ -65,7 +68,29 @@ class DeviceWorld:
             **status,  # type: ignore[arg-type]
         )
         place = Place.PARKED if found.reason else Place.DUE
-        self.board.finish(claim.token, [Move(self.id, now_ms + MINUTE, found.pack(), place)])
+        moves = [Move(each, now_ms + MINUTE, found.pack(), place) for each in ids]
+        self.board.finish(claim.token, moves)
+
+    def lead(self) -> None:
+        """Let somebody lead, and a worker have the collector: targets are well then."""
+        services = self.services
+        Leadership(services.redis, services.keys, 60_000).take()
+        self._announce(collectors={"snmp": "poller 0.1.0"})
+
+    def _announce(self, **more: object) -> None:
+        worker = Worker("w1@a", 0, 1, 0, 0, 2**20, queues=[QUEUE], **more)  # type: ignore[arg-type]
+        worker_registry.announce(self.services.redis, self.services.keys, worker)
+
+    def add_targets(self, count: int) -> None:
+        """Add targets `t00`, `t01` and so on, and put them on the board."""
+        draft = TargetDraft(collector="snmp", interval_ms=MINUTE, options={"port": 1161})
+        engine = self.services.engine
+        for number in range(count):
+            added = targets.add(engine, "sw1", replace(draft, name=f"t{number:02}"))
+            self.added.append(added.id)
+        specs = [(TargetSpec(each, 1, QUEUE, MINUTE, 5_000), self.now_ms + MINUTE)
+                 for each in self.added]  # fmt: skip
+        self.board.place("", specs, 2)
 
     def _poll(self, ago: int, ports: int) -> Stored:
         minute = 100_000 - ago

@@ -41,17 +41,20 @@ def test_open_breakers_have_pages_the_longest_open_first(
 
 
 def test_a_breaker_is_reset_and_opened(world: World, api: api_clients.TestClient) -> None:
-    """The events and the audit rows name the actor."""
+    """The events and the audit rows name the actor, and the reason where one was given."""
     [key] = world.add(1)
     world.fail([key])
     done = api.post(f"{API}/breakers/{key}/reset").json()
     assert (done["reset"], done["matches"], done["note"]) == (1, 1, "")
     assert api.get(f"{API}/breakers/{key}").json()["breaker"] == "closed"
-    opened = api.post(f"{API}/breakers/{key}/open", json={"for_s": 60}).json()
+    opened = api.post(f"{API}/breakers/{key}/open", json={"for_s": 60, "reason": "new\nfirmware"})
+    opened = opened.json()
     assert (opened["opened"], opened["by"]) == (1, "ci")
-    assert api.get(f"{API}/breakers/{key}").json()["by"] == "hand (ci)"
+    shown = api.get(f"{API}/breakers/{key}").json()
+    assert (shown["by"], shown["reason"]) == ("hand (ci)", "new firmware")
     events = world.events(Kind.BREAKER_CLOSED, Kind.BREAKER_OPENED)
     assert [event.data["who"] for event in events] == ["ci", "ci"]
+    assert events[1].message.endswith("opened by hand by ci: new firmware")
     device = devices.show(world.services.engine, "d1")
     assert [event.device_id for event in events] == [device.id, device.id]
     assert events[1].data["address"] == device.address
@@ -62,6 +65,9 @@ def test_a_breaker_is_reset_and_opened(world: World, api: api_clients.TestClient
     ]
     assert rows[1].after["names"] == ["d1/snmp"]
     assert rows[1].after["until"] == opened["until"][:19] + "Z"
+    assert rows[1].after["reason"] == "new firmware"
+    refused = api.post(f"{API}/breakers/{key}/open", json={"reason": "x" * 2_000})
+    assert (refused.status_code, "reason: it has more than" in refused.text) == (422, True)
 
 
 def test_a_reset_of_a_closed_breaker_leaves_no_audit_row(

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 import pytest
 
 from poller.bootstrap import Services
-from poller.db.inventory import targets
+from poller.db.inventory import devices, targets
+from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.access.scopes import Scope
+from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.dead_letter import Reason
 from poller.security import token_values
+from poller.service import authors
+from poller.service.inventory import device_actions
 from poller.state.board.breakers import Breakers
 from poller.web import assets
 from poller.web.access import form_cookies
@@ -52,6 +56,10 @@ def world(services: Services) -> DeviceWorld:
 @pytest.fixture
 def pages(world: DeviceWorld) -> Pages:
     return Pages(api_clients.client(world.services))
+
+
+def person(name: str) -> Actor:
+    return Actor(name, ActorKind.USER, "192.0.2.9", frozenset(Scope))
 
 
 def reader(world: DeviceWorld) -> Pages:
@@ -165,6 +173,32 @@ def test_configuration_says_where_each_value_comes_from(pages: Pages) -> None:
     assert found["option version"][1] == "default of collector snmp"
 
 
+def test_a_device_of_twenty_targets_is_within_its_budget(world: DeviceWorld, pages: Pages) -> None:
+    """Also if all of them fail. What is usual is left out, and one link away."""
+    world.add_targets(19)
+    world.finish("timeout", "no answer from 192.0.2.1 " * 4, failures=2)
+    for page in ("", "/config", "/interfaces"):
+        html = pages.get(f"/devices/sw1{page}")
+        assert len(re.findall(r"<[a-z]", html)) <= 1_500, page
+    html = pages.get("/devices/sw1/config")
+    assert ["option port", "1161", "target"] in cells(html, "config-t07")
+    assert "option version" not in html
+    whole = cells(pages.get("/devices/sw1/config?target=t07"), "config-t07")
+    assert ["option version", "2c", "default of collector snmp"] in whole
+
+
+def test_targets_that_are_well_are_one_line_of_many(world: DeviceWorld, pages: Pages) -> None:
+    """Those that need somebody come first; the others can be opened."""
+    world.add_targets(5)
+    world.finish()
+    world.lead()
+    html = pages.get("/devices/sw1")
+    why = html[html.index('id="why"') : html.index('id="day"')]
+    assert "6 targets are polled as planned" in why
+    assert why.index("polled as planned") < why.index("<li><b>t00</b>")
+    assert "Details of" not in why
+
+
 def test_a_poll_now_shows_its_result(world: DeviceWorld, pages: Pages) -> None:
     """The page that answers waits for the result and then has it."""
     status, where = pages.post("/devices/sw1/act", action="poll", target="snmp")
@@ -177,16 +211,55 @@ def test_a_poll_now_shows_its_result(world: DeviceWorld, pages: Pages) -> None:
 
 
 def test_pause_and_resume(world: DeviceWorld, pages: Pages) -> None:
-    """A pause has an end; the page says who paused, and offers to resume."""
-    status, where = pages.post("/devices/sw1/act", action="pause", target="snmp", length="2h")
+    """A pause has a reason and an end; the page says who paused and why, and offers to resume."""
+    assert 'href="../devices/sw1/pause"' in pages.get("/devices/sw1")
+    asked = {"target": "snmp", "length": "2h", "reason": "new <b>firmware</b>"}
+    status, where = pages.post("/devices/sw1/pause", **asked)
     assert (status, where) == (303, "../sw1?did=pause&target=snmp")
     html = pages.get("/devices/sw1?did=pause&target=snmp")
     assert "sw1/snmp: paused" in html
-    assert "opened by hand by ci" in html
+    assert "ci opened its breaker by hand" in html
+    assert ", for another 2 h: new &lt;b&gt;firmware&lt;/b&gt;." in html
     assert 'name="action" value="resume"' in html
+    assert "/pause" not in html
+    assert audited(world.services)[-1].after["reason"] == "new <b>firmware</b>"
     pages.post("/devices/sw1/act", action="resume", target="snmp")
     now_ms = world.board.now_ms()
     assert not Breakers(world.board).show([world.id], now_ms)[world.id].is_open
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"length": "2h", "reason": "  "}, "reason: it is empty"),
+        ({"length": "soon", "reason": "kept"}, "length: "),
+        ({"length": "90d", "reason": "kept"}, "length: it is not between 1s and 30d"),
+        ({"length": "2h", "reason": "ke\x07pt"}, "reason: it has characters"),
+    ],
+)
+def test_a_wrong_pause_keeps_what_was_typed(
+    world: DeviceWorld, pages: Pages, fields: dict[str, str], words: str
+) -> None:
+    """The error stands beside its field, and says the difference to a maintenance."""
+    status, html = pages.post("/devices/sw1/pause", **fields)
+    assert status == 422
+    assert html.count(words[:1].upper() + words[1:]) + html.count(words) == 2
+    assert html.count('aria-invalid="true"') == 1
+    assert f'value="{fields["length"]}"' in html
+    assert "In a <a" in html
+    assert audited(world.services) == []
+
+
+def test_a_breaker_that_failures_opened_is_reset(world: DeviceWorld, pages: Pages) -> None:
+    """Nobody paused it, so nobody resumes it."""
+    breaker = Breaker(trips=2, since_ms=world.now_ms, probe_ms=world.now_ms + 60_000)
+    world.finish("timeout", "no answer", failures=4, breaker=breaker)
+    html = pages.get("/devices/sw1")
+    assert "Reset breaker" in html
+    assert 'value="resume"' not in html
+    pages.post("/devices/sw1/act", action="reset", target="snmp")
+    assert "Reset breaker" not in pages.get("/devices/sw1?did=reset&target=snmp")
+    assert [row.action for row in audited(world.services)] == ["breaker.reset"]
 
 
 def test_a_dead_letter_is_requeued(world: DeviceWorld, pages: Pages) -> None:
@@ -214,8 +287,6 @@ def test_enable_and_disable(world: DeviceWorld, pages: Pages) -> None:
     ("fields", "words"),
     [
         ({"action": "explode"}, "there is no action"),
-        ({"action": "pause", "length": "soon"}, "length:"),
-        ({"action": "pause", "length": "90d"}, "is not between 1s and 30d"),
     ],
 )
 def test_a_wrong_action_is_refused_by_its_field(
@@ -238,17 +309,29 @@ def test_what_one_may_not_do_is_not_shown_and_refused(world: DeviceWorld) -> Non
         assert status == 403
         assert "needs the scope" in text
     pages.get("/devices/sw1/targets/snmp", 403)
+    pages.get("/devices/sw1/pause", 403)
+    assert pages.post("/devices/sw1/pause", length="2h", reason="x")[0] == 403
     assert audited(world.services) == []
 
 
 def test_a_token_of_another_site_does_not_see_the_device(world: DeviceWorld) -> None:
     """Every page of the device is unknown to it."""
     pages = Pages(api_clients.client(world.services, [Scope.ADMIN], site="east"))
-    for page in ("", "/interfaces", "/gauges", "/metrics", "/events", "/config", "/targets/snmp"):
+    for page in (
+        "",
+        "/interfaces",
+        "/gauges",
+        "/metrics",
+        "/events",
+        "/config",
+        "/targets/snmp",
+        "/pause",
+    ):
         pages.get(f"/devices/sw1{page}", 404)
     pages.get("/devices/sw1/plots?target=snmp&interface=eth1", 404)
     pages.get("/devices/other")
     assert pages.post("/devices/sw1/act", action="poll")[0] == 404
+    assert pages.post("/devices/sw1/pause", length="2h", reason="x")[0] == 404
 
 
 def test_a_form_edits_interval_and_options(world: DeviceWorld, pages: Pages) -> None:
@@ -299,6 +382,30 @@ def test_a_wrong_address_says_what_is_wrong(
 ) -> None:
     """Nothing is replaced by a default."""
     assert words in pages.get(path, status)
+
+
+def test_a_device_that_is_gone_says_what_became_of_it(world: DeviceWorld, pages: Pages) -> None:
+    """When it was removed or which name it has now, and devices with a similar name."""
+    engine, author = world.services.engine, authors.author(world.services, person("kim"))
+    devices.remove(engine, ["other"], author)
+    html = pages.get("/devices/other/config", 404)
+    assert "No device named &#34;other&#34;." in html
+    assert re.search(r"It was removed at 20\d\d-\d\d-\d\dT[\d:]+Z by kim\.", html)
+    assert "Devices with a similar name" in html
+    device_actions.edit(world.services, author, "sw1", {"name": "core-1"})
+    html = pages.get("/devices/sw1", 404)
+    assert "It got the name core-1 at " in html
+    assert '<a href="../devices/core-1">Device core-1</a>' in html
+    assert "It was" not in pages.get("/devices/never-there", 404)
+    assert "by kim" not in reader(world).get("/devices/other", 404)
+    limited = Pages(api_clients.client(world.services, [Scope.ADMIN], site="east"))
+    assert "removed" not in limited.get("/devices/other", 404)
+
+
+def test_what_a_device_lacks_leads_back_to_it(pages: Pages) -> None:
+    """An interface that is gone is not the end of the way."""
+    html = pages.get("/devices/sw1/plots?target=snmp&interface=eth9", 404)
+    assert '<a href="../../devices/sw1">Device sw1</a>' in html
 
 
 def test_a_device_without_targets_says_what_to_type(pages: Pages) -> None:

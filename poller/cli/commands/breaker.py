@@ -46,6 +46,7 @@ _COLUMNS = (
     target_column(),
     column("BREAKER", "breaker", fit=Fit.WHOLE),
     column("BY", "by", fit=Fit.WHOLE, spare=1),
+    column("REASON", "reason", spare=4),
     age_column("FOR", "for_seconds"),
     column("FAILURES", "failures", right=True, fit=Fit.WHOLE, spare=2),
     column("TRIPS", "trips", right=True, fit=Fit.WHOLE, spare=3),
@@ -136,15 +137,19 @@ def open_(
     for_: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="For how long, 1s to 30d.")
     ] = "30m",
+    reason: Annotated[str, typer.Option("--reason", help="Why, for those who look later.")] = "",
     as_json: Json = False,
 ) -> None:
     """Open breakers by hand: these targets are not polled until then, except by `poller poll`."""
     from poller.service.operations import breaker_actions
+    from poller.service.operations.breaker_actions import Pause
 
     length_s = since.length_ms("--for", for_) / 1000
     if not breaker_actions.SHORTEST_S <= length_s <= breaker_actions.LONGEST_S:
         hint = "choose 1s to 30d; to stop for good: poller target edit DEVICE TARGET --disable"
         raise errors.InvalidInput(f"--for {for_} is out of bounds", hint=hint)
+    pause = Pause(length_s, reason)
+    pause.check()
 
     services = bootstrap.services()
     chosen, subject = _selected(services, words, selection, "poller breaker open --help")
@@ -152,7 +157,7 @@ def open_(
         return
 
     actor = command_actor.of_command()
-    done = breaker_actions.open_by_hand(services, actor, chosen, length_s, subject)
+    done = breaker_actions.open_by_hand(services, actor, chosen, pause, subject)
     item = asdict(done)
     del item["note"]
     text = f"opened {formatting.counted(done.opened, 'breaker')} until {plain(done.until)}"

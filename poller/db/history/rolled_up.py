@@ -12,6 +12,7 @@ from poller import errors
 from poller.db import engine as sql
 from poller.db.history import polls_of_span, rollups
 from poller.db.tables import history_1h, history_5m
+from poller.domain.metrics.reading import Series
 from poller.domain.rollups.touched_days import DAY_MS, day_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class ChosenSeries(Protocol):
     def wants(self, ref: SeriesRef) -> bool:
         """Whether a series is read."""
 
+    def selects(self, series: Series) -> bool:
+        """Whether a series is read, by its name and labels."""
+
 
 def between(
     engine: Engine,
@@ -44,8 +48,8 @@ def between(
     """Return the roll-ups of the days that [start, end) touches, oldest first. Stored days that
     follow each other and have the same series are one roll-up.
 
-    `step_ms` is 300,000 or 3,600,000. Of stored rows only the chosen series are read; a day without
-    a stored row, as today, is rolled up here. Raises StoreError.
+    `step_ms` is 300,000 or 3,600,000. Only the chosen series are read; a day without a stored row,
+    as today, is rolled up here. Raises StoreError.
     """
     with sql.reading(engine) as conn:
         stored = _stored(conn, target_id, step_ms, start_ms, end_ms)
@@ -53,7 +57,7 @@ def between(
         missing_ms = stored[-1][0] + DAY_MS if stored else day_of(start_ms)
         first_ms = _first_day(conn, target_id, missing_ms) if missing_ms < end_ms else end_ms
         for day_ms in range(first_ms, end_ms, DAY_MS):
-            fresh = _fresh(conn, target_id, step_ms, day_ms)
+            fresh = _fresh(conn, target_id, step_ms, day_ms, chosen)
             if fresh is not None:
                 found.append(fresh)
     return found
@@ -113,11 +117,14 @@ def _first_day(conn: Connection, target_id: int, since_ms: int) -> int:
     return _ANY_MS if oldest_ms is None else max(since_ms, day_of(oldest_ms))
 
 
-def _fresh(conn: Connection, target_id: int, step_ms: int, day_ms: int) -> Rollup | None:
+def _fresh(
+    conn: Connection, target_id: int, step_ms: int, day_ms: int, chosen: ChosenSeries | None
+) -> Rollup | None:
     from poller.domain.rollups import rollup
 
     buckets = rollup.of_day(day_ms, rollup.FIVE_MINUTES_MS)
-    fine = rollups.from_polls(conn, target_id, buckets)
+    selects = None if chosen is None else chosen.selects
+    fine = rollups.from_polls(conn, target_id, buckets, selects)
     if fine is None or step_ms == buckets.step_ms:
         return fine
     return rollup.coarser(fine, step_ms // buckets.step_ms)

@@ -16,7 +16,7 @@ from poller.db.history import polls_of_span, rolled_up, rollups
 from poller.db.inventory.targets import Target
 from poller.db.record import stored_readings
 from poller.domain.metrics import series_identity
-from poller.domain.metrics.reading import SeriesSet
+from poller.domain.metrics.reading import Series, SeriesSet
 from poller.domain.series.series_plan import SeriesPlan
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
 #: Days of hourly and of 5-minute roll-ups that are in memory at a time.
-DAYS = 256
+DAYS = 64
 FINE_DAYS = 32
 
 
@@ -49,10 +49,10 @@ class SeriesReader:
 
         buckets, factor = self._buckets()
         by = series_identity.identity_option(target.options)
-        tables = RangeTables(buckets, by, self._selects)
+        tables = RangeTables(buckets, by, self._selects, factor)
         for part in self.parts(target):
             tables.add(part, self._shapes)
-        yield from tables.lines(factor)
+        yield from tables.lines()
 
     def parts(self, target: Target) -> Iterator[Rollup]:
         """Yield the roll-ups of the range, in order. `shapes` then has theirs."""
@@ -95,7 +95,7 @@ class SeriesReader:
             start_ms = buckets.start_ms + first * buckets.step_ms
             some = Buckets(start_ms, buckets.step_ms, min(count, buckets.count - first))
             with sql.reading(self._engine) as conn:
-                part = rollups.from_polls(conn, target.id, some)
+                part = rollups.from_polls(conn, target.id, some, self._selects)
             if part is not None:
                 self._learn(part.shape_ids)
                 yield part
@@ -121,6 +121,10 @@ class SeriesReader:
         """Whether a series is selected. One of an unknown shape has no name."""
         shape = self._shapes.get(ref.shape_id)
         return shape is not None and self._selects(shape.series[ref.index])
+
+    def selects(self, series: Series) -> bool:
+        """Whether a series is selected, by its name and labels."""
+        return self._selects(series)
 
     def learn(self, conn: Connection, shape_ids: Collection[int]) -> None:
         """Read the shapes that are not known yet."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from poller.domain.metrics.reading import Labels, SeriesSet
+from poller.domain.metrics.reading import Kind, Labels, Series, SeriesSet
 
 #: Name of the metric, and the labels that identify its owner.
 Key = tuple[str, Labels]
@@ -66,6 +66,30 @@ def series_keys(shape: SeriesSet, by: Identity = Identity.IF_NAME) -> list[Key]:
         if uses[keys[position]] > 1:
             keys[position] = (series.name, series.labels)
     return keys
+
+
+def with_keys(wanted: Iterable[Key]) -> Callable[[Series], bool]:
+    """Return whether a series may have one of these identities: its labels include those of one.
+
+    A series with another row in the table, or that is described otherwise, passes too.
+    """
+    texts: dict[str, dict[tuple[str, ...], set[tuple[str, ...]]]] = {}
+    for metric, labels in wanted:
+        names = tuple(name for name, _ in labels)
+        of_names = texts.setdefault(metric, {}).setdefault(names, set())
+        of_names.add(tuple(text for _, text in labels))
+
+    def may_have(series: Series) -> bool:
+        by_names = texts.get(series.name)
+        if by_names is None or series.kind is Kind.INFO:
+            return False
+        labels = dict(series.labels)
+        return any(
+            tuple(labels.get(name, "") for name in names) in known
+            for names, known in by_names.items()
+        )
+
+    return may_have
 
 
 def _names(labels: Labels, by: Identity) -> Iterator[_Name]:

@@ -113,6 +113,8 @@ _RULES = (
     _rule(r"_current$", Group.SENSORS, Unit.AMPERES),
     _rule(r"_(power|consumption)$", Group.SENSORS, Unit.WATTS),
     _rule(r"^ups\w*Voltage$", Group.SENSORS, Unit.VOLTS),
+    _rule(r"^(sysUpTime|hrSystemUptime|ifLastChange)$", Group.OTHER, Unit.SECONDS, 0.01),
+    _rule(r"^routeros_system_uptime$", Group.OTHER, Unit.SECONDS),
     _rule(r"^ups\w*(Power)$", Group.SENSORS, Unit.WATTS),
 )
 _SENSOR = "entPhySensorValue"

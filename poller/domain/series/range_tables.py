@@ -1,4 +1,6 @@
-"""Roll-ups of consecutive days joined to one table of a range, then made coarser, then to lines."""
+"""Roll-ups of consecutive days joined to one table of a range, made coarser on the way, then to
+lines. Only some buckets of a long range are in memory before they are made coarser.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,8 @@ _STATE = ("lasted_ms",)
 #: Verdicts of a bucket; the first that applies counts.
 _VERDICTS = (PointVerdict.RESET, PointVerdict.UNKNOWN, PointVerdict.GAP, PointVerdict.OK)
 _WHOLE = frozenset({"known_ms", "gap_ms", "resets", "lasted_ms"})
+#: Buckets of a series that are in memory before they are made coarser, about.
+_WINDOW = 2_048
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +69,54 @@ class _Rows:
         return np.zeros(self._count, np.int64 if name in _WHOLE else np.float64)
 
 
-class RangeTables:
-    """Joins roll-ups of one step. Series are joined by identity, whatever their shape."""
+class _Tables:
+    """The series of all kinds in the same buckets."""
 
-    def __init__(self, buckets: Buckets, by: Identity, selects: Selects) -> None:
+    def __init__(self, buckets: Buckets) -> None:
+        self.buckets = buckets
+        self.counters = _Rows(_COUNTER, buckets.count)
+        self.gauges = _Rows(_GAUGE, buckets.count)
+        self.states = _Rows(_STATE, buckets.count)
+
+    def rollup(self) -> Rollup:
+        """All rows as one roll-up, without references."""
+        values = np.array([value for _, value in self.states.rows], np.float64)
+        return Rollup(
+            self.buckets,
+            CounterTable((), *(self.counters.column(name) for name in _COUNTER)),
+            GaugeTable((), *(self.gauges.column(name) for name in _GAUGE)),
+            StateTable((), values, self.states.column("lasted_ms")),
+        )
+
+    def take(self, finer: _Tables, factor: int) -> None:
+        """Take over all rows of finer tables, `factor` of their buckets as one."""
+        joined = finer.rollup()
+        coarse = rollup.coarser(joined, factor) if factor > 1 else joined
+        place = _place(coarse.buckets, self.buckets)
+        if place is None:
+            return
+        for rows, more, table in (
+            (self.counters, finer.counters, coarse.counters),
+            (self.gauges, finer.gauges, coarse.gauges),
+            (self.states, finer.states, coarse.states),
+        ):
+            for row, (key, value) in enumerate(more.rows):
+                rows.add(key, value, more.series[key], table, row, place)
+
+
+class RangeTables:
+    """Joins roll-ups of one step, in buckets that each hold `factor` of it.
+
+    Series are joined by identity, whatever their shape.
+    """
+
+    def __init__(self, buckets: Buckets, by: Identity, selects: Selects, factor: int = 1) -> None:
         self.buckets = buckets
         self._by = by
         self._selects = selects
-        self._counters = _Rows(_COUNTER, buckets.count)
-        self._gauges = _Rows(_GAUGE, buckets.count)
-        self._states = _Rows(_STATE, buckets.count)
+        self._factor = factor
+        self._range = _Tables(buckets.coarser(factor))
+        self._window = _Tables(self._window_at(0))
         #: Series of roll-ups; None: it is not selected, or not known. Days have the same ones.
         self._chosen: dict[SeriesRef, tuple[Key, Series] | None] = {}
 
@@ -82,40 +124,64 @@ class RangeTables:
         """Take over a roll-up, the parts in the order of time. Series of unknown shapes are left
         out.
         """
-        place = self._place(part.buckets)
+        place = _place(part.buckets, self.buckets)
         if place is None:
             return
-        for rows, table in ((self._counters, part.counters), (self._gauges, part.gauges)):
+        for first in range(self._first_of_window(place.goal.start), place.goal.stop, self._length):
+            self._enter(first)
+            self._add(part, shapes)
+
+    def lines(self) -> Iterator[SeriesLine]:
+        """Yield a line for each series."""
+        self._range.take(self._window, self._factor)
+        self._window = _Tables(self._window_at(0))
+        joined = self._range.rollup()
+        for group, rows, points in (
+            (Group.COUNTER, self._range.counters, _counter_points),
+            (Group.GAUGE, self._range.gauges, _gauge_points),
+        ):
+            for row, (key, _) in enumerate(rows.rows):
+                yield SeriesLine(rows.series[key], key, group, points(joined, row))
+        states = self._range.states
+        rows_of: dict[Key, list[int]] = {}
+        for row, (key, _) in enumerate(states.rows):
+            rows_of.setdefault(key, []).append(row)
+        for key, found in rows_of.items():
+            points_of = _state_points(joined, np.array(found))
+            yield SeriesLine(states.series[key], key, Group.STATE, points_of)
+
+    @property
+    def _length(self) -> int:
+        """Buckets of a window: whole coarse ones."""
+        return max(1, _WINDOW // self._factor) * self._factor
+
+    def _first_of_window(self, bucket: int) -> int:
+        return bucket // self._length * self._length
+
+    def _window_at(self, first: int) -> Buckets:
+        step_ms = self.buckets.step_ms
+        count = min(self._length, self.buckets.count - first)
+        return Buckets(self.buckets.start_ms + first * step_ms, step_ms, count)
+
+    def _enter(self, first: int) -> None:
+        """Begin the window at this bucket, if it is not the one of before."""
+        wanted = self._window_at(first)
+        if wanted != self._window.buckets:
+            self._range.take(self._window, self._factor)
+            self._window = _Tables(wanted)
+
+    def _add(self, part: Rollup, shapes: Shapes) -> None:
+        """Take over what a roll-up has of the window."""
+        place = _place(part.buckets, self._window.buckets)
+        if place is None:
+            return
+        window = self._window
+        for rows, table in ((window.counters, part.counters), (window.gauges, part.gauges)):
             for row, ref in enumerate(table.refs):
                 self._take(rows, ref, shapes, table, row, place)
         for row, ref in enumerate(part.states.refs):
             value = float(part.states.values[row])
-            self._take(self._states, ref, shapes, part.states, row, place, value)
-
-    def lines(self, factor: int = 1) -> Iterator[SeriesLine]:
-        """Yield a line for each series, in buckets that each hold `factor` of the range's."""
-        joined = Rollup(
-            self.buckets, self._counter_table(), self._gauge_table(), self._state_table()
-        )
-        coarse = rollup.coarser(joined, factor) if factor > 1 else joined
-        for row, (key, _) in enumerate(self._counters.rows):
-            points = _counter_points(coarse, row)
-            yield SeriesLine(self._counters.series[key], key, Group.COUNTER, points)
-        for row, (key, _) in enumerate(self._gauges.rows):
-            yield SeriesLine(self._gauges.series[key], key, Group.GAUGE, _gauge_points(coarse, row))
-        rows_of: dict[Key, list[int]] = {}
-        for row, (key, _) in enumerate(self._states.rows):
-            rows_of.setdefault(key, []).append(row)
-        for key, rows in rows_of.items():
-            points = _state_points(coarse, np.array(rows))
-            yield SeriesLine(self._states.series[key], key, Group.STATE, points)
-
-    def _place(self, part: Buckets) -> _Place | None:
-        offset = (part.start_ms - self.buckets.start_ms) // self.buckets.step_ms
-        first, end = max(0, offset), min(self.buckets.count, offset + part.count)
-        if first >= end:
-            return None
-        return _Place(slice(first - offset, end - offset), slice(first, end))
+            self._take(window.states, ref, shapes, part.states, row, place, value)
 
     def _take(
         self,
@@ -143,15 +209,14 @@ class RangeTables:
             return None
         return shape_plan(shape, self._by).keys[ref.index], series
 
-    def _counter_table(self) -> CounterTable:
-        return CounterTable((), *(self._counters.column(name) for name in _COUNTER))
 
-    def _gauge_table(self) -> GaugeTable:
-        return GaugeTable((), *(self._gauges.column(name) for name in _GAUGE))
-
-    def _state_table(self) -> StateTable:
-        values = np.array([value for _, value in self._states.rows], np.float64)
-        return StateTable((), values, self._states.column("lasted_ms"))
+def _place(part: Buckets, whole: Buckets) -> _Place | None:
+    """Where buckets lie in others of the same length; None: nowhere."""
+    offset = (part.start_ms - whole.start_ms) // whole.step_ms
+    first, end = max(0, offset), min(whole.count, offset + part.count)
+    if first >= end:
+        return None
+    return _Place(slice(first - offset, end - offset), slice(first, end))
 
 
 def _counter_points(part: Rollup, row: int) -> Points:

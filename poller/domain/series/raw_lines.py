@@ -36,7 +36,7 @@ class RawReader:
         self._by = by
         self._interval_ms = interval_ms
         self._selects = selects
-        self._polls = LinedUpPolls(polls, by)
+        self._polls = LinedUpPolls(polls, by, selects)
 
     def lines(self, start_ms: int, end_ms: int) -> Iterator[SeriesLine]:
         """Yield the line of each selected series that has a point."""

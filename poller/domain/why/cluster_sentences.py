@@ -53,7 +53,8 @@ def paused(facts: TargetFacts) -> list[str]:
     since = span(facts.now_ms - opening.since_ms)
     remaining = span(opening.until_ms - facts.now_ms)
     opened = f"{opening.who} opened its breaker by hand {since} ago"
-    return [f"Not polled: {opened}, for another {remaining}"]
+    why = f": {opening.reason.rstrip('.')}" if opening.reason else ""
+    return [f"Not polled: {opened}, for another {remaining}{why}"]
 
 
 def not_on_board(facts: TargetFacts) -> list[str]:

@@ -80,6 +80,7 @@ class HandOpening:
     until_ms: int
     since_ms: int
     who: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

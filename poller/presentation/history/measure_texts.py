@@ -40,8 +40,8 @@ def text(unit: Unit, value: float | None, metric: str = "", now_ms: int = 0) -> 
 
 
 def number(value: float) -> str:
-    """`41`, `0.042`, `12,345`: all digits of whole numbers, three of others."""
-    if value == round(value) and abs(value) < 1e15:
+    """`41`, `0.042`, `12,345`: all digits of whole numbers and before the point, else three."""
+    if (value == round(value) or abs(value) >= 1000) and abs(value) < 1e15:
         return formatting.exact(round(value))
     if abs(value) >= 0.1:
         return formatting.significant(value)

@@ -113,6 +113,7 @@ def _breaker(health: TargetHealth) -> InstanceBreaker:
         failures=health.status.failures,
         trips=health.status.breaker.trips,
         opened_by=health.opening.who if health.opening else "",
+        opened_reason=health.opening.reason if health.opening else "",
     )
 
 

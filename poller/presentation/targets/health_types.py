@@ -225,6 +225,7 @@ class InstanceBreaker(BaseModel):
     failures: int
     trips: int = Field(description="Openings and failed probes since it was closed.")
     opened_by: str = Field(description="The operator who opened it by hand; empty for failures.")
+    opened_reason: str = Field("", description="The reason that the operator gave.")
 
 
 class InstanceLetter(BaseModel):

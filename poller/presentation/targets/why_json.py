@@ -148,6 +148,7 @@ def _breaker(facts: TargetFacts) -> WhyBreaker | None:
         since=_instant(opening.since_ms if opening else breaker.since_ms),
         probe=_instant(breaker.probe_ms),
         opened_by=opening.who if opening else "",
+        opened_reason=opening.reason if opening else "",
         opened_until=_instant(opening.until_ms) if opening else None,
     )
 

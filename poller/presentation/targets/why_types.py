@@ -83,6 +83,7 @@ class WhyBreaker(BaseModel):
     since: str | None
     probe: str | None
     opened_by: str = Field(description="The operator who opened it by hand; empty for failures.")
+    opened_reason: str = Field("", description="The reason that the operator gave.")
     opened_until: str | None
 
 

@@ -20,6 +20,7 @@ from poller.presentation import formatting
 from poller.service import bulk_confirmation
 from poller.service.inventory import device_actions, device_bulk
 from poller.service.operations import breaker_actions, poll_actions, target_choice
+from poller.service.operations.breaker_actions import Pause
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -144,7 +145,7 @@ def _pauses(services: Services, actor: Actor, wanted: TargetFilter, length_s: fl
     subject = target_filter.text(wanted)
 
     def carry_out() -> FleetDone:
-        done = breaker_actions.open_by_hand(services, actor, chosen, length_s, subject)
+        done = breaker_actions.open_by_hand(services, actor, chosen, Pause(length_s), subject)
         targets = formatting.counted(done.opened, "target")
         is_one = done.opened == 1
         until = f"{done.until:%Y-%m-%d %H:%M:%S} UTC, except on demand"

@@ -5,7 +5,7 @@ The newest poll of each target says what there is; only the lines of one page ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from poller.db.inventory.targets import Target
 from poller.db.record.stored_readings import Stored
 from poller.domain.access.actor import Actor
 from poller.domain.metrics import series_identity
-from poller.domain.metrics.reading import Kind, Series
+from poller.domain.metrics.reading import Series
 from poller.domain.metrics.series_identity import Key
 from poller.domain.series import device_interfaces, measurements
 from poller.domain.series.device_interfaces import Counted, Interface
@@ -23,7 +23,7 @@ from poller.domain.series.measurements import Measurement
 from poller.domain.series.series_plan import Range, SeriesPlan
 from poller.service.history import series_listing
 from poller.service.record import reading_listing
-from poller.service.record.reading_listing import TargetPoll
+from poller.service.record.reading_listing import ReadTime, TargetPoll
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -72,6 +72,7 @@ class Rows(Generic[Row]):
     plan: SeriesPlan
     total: int
     targets: int  # that have such rows at all
+    read_times: Sequence[ReadTime]  # of the polls that the rows are of
 
 
 def interface_rows(
@@ -79,13 +80,15 @@ def interface_rows(
 ) -> Rows[InterfaceRow]:
     """Return a page of the interfaces of a device. Raises NotFound, StoreError."""
     chosen = reading_listing.chosen_targets(services, actor, device)
-    every = list(_interfaces(reading_listing.latest(services, chosen)))
+    polls = reading_listing.latest(services, chosen)
+    read = reading_listing.read_times(polls)
+    every = list(_interfaces(polls))
     wanted = [row for row in every if row.interface.matches(part.search)]
     page = wanted[part.offset : part.offset + part.limit]
     plan = series_listing.plan_of(services, chosen, asked, now_ms)
-    read = [_with_lines(services, plan, rows) for rows in _by_target(page)]
-    found = [row for rows in read for row in rows]
-    return Rows(found, plan, len(wanted), len({row.target.id for row in every}))
+    with_lines = [_with_lines(services, plan, rows) for rows in _by_target(page)]
+    found = [row for rows in with_lines for row in rows]
+    return Rows(found, plan, len(wanted), len({row.target.id for row in every}), read)
 
 
 def interface_row(
@@ -116,7 +119,9 @@ def measurement_rows(
 ) -> Rows[MeasurementRow]:
     """Return a page of the gauges and states of a device. Raises NotFound, StoreError."""
     chosen = reading_listing.chosen_targets(services, actor, device)
-    every = list(_measurements(reading_listing.latest(services, chosen)))
+    polls = reading_listing.latest(services, chosen)
+    read = reading_listing.read_times(polls)
+    every = list(_measurements(polls))
     wanted = [row for row in every if row.measurement.matches(part.search)]
     page = wanted[part.offset : part.offset + part.limit]
     plan = series_listing.plan_of(services, chosen, asked, now_ms)
@@ -124,7 +129,7 @@ def measurement_rows(
     found = [
         MeasurementRow(row.target, row.measurement, row.at_ms, lines.get(_id(row))) for row in page
     ]
-    return Rows(found, plan, len(wanted), len({row.target.id for row in every}))
+    return Rows(found, plan, len(wanted), len({row.target.id for row in every}), read)
 
 
 def named_lines(
@@ -185,8 +190,7 @@ def _with_lines(
         for role, metric in row.interface.counters.items()
     }
     found: list[dict[Counted, SeriesLine]] = [{} for _ in rows]
-    metrics = {metric for metric, _ in wanted}
-    reader = SeriesReader(services.engine, plan, lambda series: series.name in metrics)
+    reader = SeriesReader(services.engine, plan, series_identity.with_keys(wanted))
     for line in reader.lines(target):
         at = wanted.get(line.key)
         if at is not None:
@@ -208,19 +212,11 @@ def _lines_of(
         keys.setdefault(target.id, set()).add(key)
         targets[target.id] = target
     for target_id, of_target in keys.items():
-        metrics = {metric for metric, _ in of_target}
-        selects = _named(metrics)
-        for line in SeriesReader(services.engine, plan, selects).lines(targets[target_id]):
+        reader = SeriesReader(services.engine, plan, series_identity.with_keys(of_target))
+        for line in reader.lines(targets[target_id]):
             if line.key in of_target:
                 found[target_id, line.key] = line
     return found
-
-
-def _named(metrics: Collection[str]) -> Callable[[Series], bool]:
-    def selects(series: Series) -> bool:
-        return series.name in metrics and series.kind is not Kind.INFO
-
-    return selects
 
 
 def _id(row: MeasurementRow) -> tuple[int, Key]:

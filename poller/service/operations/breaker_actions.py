@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from poller import errors, event_publisher
 from poller.db.inventory import filter_conditions
 from poller.domain.access.actor import Actor
+from poller.domain.alerts import maintenance_check
 from poller.domain.inventory import duration
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.domain.record.event_kinds import Event, Kind
@@ -66,6 +67,31 @@ class Reset:
     not_on_board: int
     changed: int  # left as they were: they changed at every try
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """How long breakers are opened by hand, and why: one line; "" for none."""
+
+    length_s: float
+    reason: str = ""
+
+    def check(self, *, needs_reason: bool = False) -> None:
+        """Refuse a pause that is too short or too long, or a reason that cannot be shown.
+
+        A person who clicks must give a reason, a script may. Raises InvalidInput.
+        """
+        if not SHORTEST_S <= self.length_s <= LONGEST_S:
+            raise errors.InvalidInput(
+                "length: it is not between 1s and 30d", hint="for example 2h", field="length"
+            )
+        if needs_reason or self.reason.strip():
+            maintenance_check.check_reason(self.reason)
+
+    @property
+    def line(self) -> str:
+        """The reason as one line."""
+        return " ".join(self.reason.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,25 +216,26 @@ def refuse_unsettled(done: Reset) -> None:
 
 
 def open_by_hand(
-    services: Services, actor: Actor, chosen: Choice, length_s: float, subject: str
+    services: Services, actor: Actor, chosen: Choice, pause: Pause, subject: str
 ) -> Opened:
     """Open breakers: until then, only a poll on demand polls these targets.
 
-    Raises NotFound if the board holds none of them.
+    Raises InvalidInput, NotFound if the board holds none of them.
     """
+    pause.check()
     now_ms = services.board.now_ms()
-    opening = Opening(now_ms + round(length_s * 1000), now_ms, actor.name)
+    until_ms = now_ms + round(pause.length_s * 1000)
+    opening = Opening(until_ms, now_ms, actor.name, pause.line)
     places = Breakers(services.board).open(list(chosen), opening)
     opened = [chosen[key] for key, place in places.items() if place != "gone"]
     target_choice.refuse_absent(chosen, [each.id for each in opened])
     event_publisher.publish(services, [_opened_event(each, opening) for each in opened])
 
-    entry = action_audit.bulk_entry(
-        "breaker.open",
-        subject,
-        target_choice.full_names(opened),
-        until=formatting.instant(opening.until_ms),
-    )
+    said = {"until": formatting.instant(opening.until_ms)}
+    if opening.reason:
+        said["reason"] = opening.reason
+    names = target_choice.full_names(opened)
+    entry = action_audit.bulk_entry("breaker.open", subject, names, **said)
     return Opened(
         opened=len(opened),
         in_flight=Counter(places.values())["inflight"],
@@ -220,10 +247,11 @@ def open_by_hand(
 
 def _opened_event(target: Chosen, opening: Opening) -> Event:
     until = formatting.instant(opening.until_ms)
+    opened = f"{target.full_name} is not polled until {until}: opened by hand by {opening.who}"
     return Event(
         at_ms=opening.since_ms,
         kind=Kind.BREAKER_OPENED,
-        message=f"{target.full_name} is not polled until {until}: opened by hand by {opening.who}",
+        message=f"{opened}: {opening.reason}" if opening.reason else opened,
         device=target.device,
         target=target.name,
         target_id=target.id,
@@ -231,6 +259,7 @@ def _opened_event(target: Chosen, opening: Opening) -> Event:
         data={
             "who": opening.who,
             "by": "hand",
+            "reason": opening.reason,
             "until_ms": opening.until_ms,
             "address": target.address,
         },

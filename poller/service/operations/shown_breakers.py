@@ -19,6 +19,7 @@ class ShownBreaker:
     target: str
     breaker: str
     by: str  # `failures`, `hand (alice)`; empty: it is closed
+    reason: str  # that the operator gave
     since: datetime | None
     for_seconds: int | None
     failures: int
@@ -42,6 +43,7 @@ def shown(seen: BoardTarget, device: str, target: str, now_ms: int) -> ShownBrea
         target=target,
         breaker=seen.breaker_state(now_ms).value,
         by=_opened_by(seen),
+        reason=seen.opening.reason if seen.opening else "",
         since=formatting.moment(since_ms),
         for_seconds=max(0, now_ms - since_ms) // 1000 if since_ms else None,
         failures=status.failures,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from poller.db.history import polls_of_span
 from poller.db.inventory import targets
@@ -33,6 +33,13 @@ class TargetPoll:
 
     target: Target
     stored: Stored | None
+
+
+class ReadTime(NamedTuple):
+    """When a target was read last; None: never."""
+
+    target: Target
+    at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,11 @@ def latest(services: Services, chosen: Sequence[Target]) -> list[TargetPoll]:
     """Return the last poll with readings of each target. Raises StoreError."""
     found = stored_readings.latest(services.engine, [target.id for target in chosen])
     return [TargetPoll(target, found.get(target.id)) for target in chosen]
+
+
+def read_times(polls: Iterable[TargetPoll]) -> list[ReadTime]:
+    """Return when each target was read last."""
+    return [ReadTime(poll.target, poll.stored.at_ms if poll.stored else None) for poll in polls]
 
 
 def values(polls: Iterable[TargetPoll], metric: str = "") -> Iterator[Value]:

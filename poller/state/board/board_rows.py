@@ -86,7 +86,7 @@ def _opening(text: str | None, now_ms: int) -> HandOpening | None:
     opening = record_formats.parse_opening(text, now_ms)
     if opening is None:
         return None
-    return HandOpening(opening.until_ms, opening.since_ms, opening.who)
+    return HandOpening(opening.until_ms, opening.since_ms, opening.who, opening.reason)
 
 
 def _flight(record: str | None, lease_ms: int) -> Flight | None:

@@ -3,7 +3,8 @@
     spec     version|interval|timeout|queue     of an enabled target; times in ms
     run      token|plan|attempts|call           of a target in flight; plan in ms; the call
                                                 begins with the worker, see domain/record/run.py
-    opened   until|since|operator               of a breaker that is opened by hand; times in ms
+    opened   until|since|operator               of a breaker that is opened by hand; times in ms;
+                                                the reason is on a line of its own
 
 A record that another program damaged is read as a missing one.
 """
@@ -44,10 +45,12 @@ class Opening:
     until_ms: int
     since_ms: int
     who: str
+    reason: str = ""  # one line
 
     def pack(self) -> str:
         """The record as text."""
-        return f"{self.until_ms}|{self.since_ms}|{self.who}"
+        text = f"{self.until_ms}|{self.since_ms}|{self.who}"
+        return f"{text}\n{self.reason}" if self.reason else text
 
 
 def pack_spec(target: TargetSpec) -> str:
@@ -117,7 +120,8 @@ def parse_opening(text: str | None, now_ms: int) -> Opening | None:
     if match is None:
         return None
 
-    until_ms, since_ms, who = match.groups()
-    opening = Opening(int(until_ms), int(since_ms), who)
+    until_ms, since_ms, rest = match.groups()
+    who, _, reason = rest.partition("\n")
+    opening = Opening(int(until_ms), int(since_ms), who, reason)
     is_over = opening.until_ms <= now_ms
     return None if is_over else opening

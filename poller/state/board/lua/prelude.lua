@@ -3,7 +3,7 @@
 -- KEYS[1] is the prefix of all keys. The records on the board, see also record_formats.py:
 --   spec     version|interval|timeout|queue     of an enabled target; times in ms
 --   run      token|plan|attempts|call           of a target in flight; plan in ms
---   opened   until|since|operator               of a breaker that is opened by hand; times in ms
+--   opened   until|since|operator               of a breaker that is opened by hand; times in ms; then the reason
 --   status   mark and JSON                      of an enabled target; the mark consists of letters
 local p = KEYS[1]
 local NOT_LEADER = {'NOTLEADER'}

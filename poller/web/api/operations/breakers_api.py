@@ -13,7 +13,7 @@ from poller.domain.inventory import target_filter
 from poller.presentation import formatting
 from poller.service import bulk_confirmation
 from poller.service.operations import breaker_actions, target_choice
-from poller.service.operations.breaker_actions import BreakersQuery
+from poller.service.operations.breaker_actions import BreakersQuery, Pause
 from poller.service.operations.shown_breakers import ShownBreaker
 from poller.service.operations.target_choice import Choice
 from poller.web.api.contract import bulk_bodies, paging, problems, resources, target_ids
@@ -42,6 +42,7 @@ class BreakerBody(BaseModel):
     target: str
     breaker: str = Field(description="`closed`, `open` or `half_open`.")
     by: str = Field(description="`failures` or `hand (NAME)`; empty if it is closed.")
+    reason: str = Field("", description="The reason that who opened it by hand gave.")
     since: datetime | None
     for_seconds: int | None
     failures: int = Field(description="Failures in a row.")
@@ -63,11 +64,12 @@ class BreakerPage(Page[BreakerBody]):
 
 
 class OpenRequest(BaseModel):
-    """How long a breaker is kept open."""
+    """How long a breaker is kept open, and why."""
 
     model_config = ConfigDict(extra="forbid")
 
     for_s: Length = 1800
+    reason: str = Field("", description="Why, for those who look later: one line.")
 
 
 class BulkOpenRequest(BulkRequest, OpenRequest):
@@ -143,7 +145,7 @@ def open_breakers(call: Operating, bulk: BulkOpenRequest) -> OpenedBody:
         return OpenedBody(**shown)
     action = f"open the breakers of {formatting.counted(len(chosen), 'target')}"
     bulk_confirmation.refuse_unconfirmed(action, len(chosen), bulk.confirm)
-    return _open(call, chosen, bulk.for_s, subject)
+    return _open(call, chosen, bulk, subject)
 
 
 @router.post("/{target_id}/reset", responses=problems.CHANGING)
@@ -159,8 +161,7 @@ def open_breaker(
 ) -> OpenedBody:
     """Open the breaker of one target: it is not polled for a while, except on demand."""
     chosen = target_choice.with_ids(call.services, call.actor, [target_id])
-    length_s = (opening or OpenRequest()).for_s
-    return _open(call, chosen, length_s, chosen[target_id].full_name)
+    return _open(call, chosen, opening or OpenRequest(), chosen[target_id].full_name)
 
 
 def _matching(call: Call, bulk: BulkRequest) -> tuple[Choice, str]:
@@ -175,8 +176,9 @@ def _reset(call: Call, chosen: Choice, subject: str) -> ResetBody:
     return ResetBody(**_matches(chosen, dry_run=False) | asdict(done))
 
 
-def _open(call: Call, chosen: Choice, length_s: float, subject: str) -> OpenedBody:
-    done = breaker_actions.open_by_hand(call.services, call.actor, chosen, length_s, subject)
+def _open(call: Call, chosen: Choice, asked: OpenRequest, subject: str) -> OpenedBody:
+    pause = Pause(asked.for_s, asked.reason)
+    done = breaker_actions.open_by_hand(call.services, call.actor, chosen, pause, subject)
     return OpenedBody(**_matches(chosen, dry_run=False) | asdict(done))
 
 

@@ -46,7 +46,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
         wanted = _wanted(form)
         call.actor.require(wanted.scope)
         target = form.one("target")
-        told = _acted(call, wanted, name, target, form)
+        told = _acted(call, wanted, name, target)
         return RedirectResponse(f"../{quote(name, safe='')}?{urlencode(told)}", SEE_OTHER)
 
     @app.get("/devices/{name}/targets/{target}")
@@ -107,7 +107,7 @@ def _wanted(form: FormValues) -> Act:
     return Act(text)
 
 
-def _acted(call: Call, wanted: Act, device: str, target: str, form: FormValues) -> dict[str, str]:
+def _acted(call: Call, wanted: Act, device: str, target: str) -> dict[str, str]:
     """Act, and return the parameters of the page that says so."""
     told = {"did": wanted.value, "target": target}
     if wanted in (Act.ENABLE, Act.DISABLE):
@@ -119,12 +119,8 @@ def _acted(call: Call, wanted: Act, device: str, target: str, form: FormValues) 
     subject = f"{device}/{target}" if target else device
     if wanted is Act.POLL:
         return {"polls": _poll(call, chosen, subject)}
-    if wanted is Act.PAUSE:
-        length_s = breaker_actions.parse_length_s("length", form.one("length"))
-        breaker_actions.open_by_hand(call.services, call.actor, chosen, length_s, subject)
-    else:
-        done = breaker_actions.reset(call.services, call.actor, chosen, subject)
-        breaker_actions.refuse_unsettled(done)
+    done = breaker_actions.reset(call.services, call.actor, chosen, subject)
+    breaker_actions.refuse_unsettled(done)
     return told
 
 

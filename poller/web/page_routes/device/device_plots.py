@@ -15,7 +15,7 @@ from poller.db.inventory.targets import Target
 from poller.domain.metrics.reading import Kind, Series
 from poller.domain.series.series_line import SeriesLine
 from poller.domain.series.series_plan import SeriesPlan
-from poller.presentation.history import series_csv, series_json, series_picture
+from poller.presentation.history import old_values, series_csv, series_json, series_picture
 from poller.presentation.history.series_picture import NamedLine
 from poller.service import site_limit
 from poller.service.history import device_measures
@@ -125,7 +125,9 @@ def _add_page(app: FastAPI, page: PageRenderer) -> None:
         return page.respond(
             "device/device_plots.html",
             frame,
-            head=device_head.of_device(device, "interfaces" if subject.interface else "", at_ms),
+            head=device_head.of_device(
+                device, "interfaces" if subject.interface else "metrics", at_ms
+            ),
             found=found,
             figures=[plot_figures.figure(each) for each in found.plots],
             links_of=PageLinks(shown, at_ms, subject.parameters()),
@@ -199,8 +201,9 @@ def _of_interface(call: Call, target: Target, subject: Subject, shown: ShownRang
         now_ms(),
     )
     interface = row.interface
-    status, _ = interface_list.status(interface)
-    about = [interface.alias, status, interface_list.speed(interface)]
+    age = old_values.age(target, row.at_ms, now_ms())
+    status, _ = interface_list.status(interface, is_old=bool(age))
+    about = [interface.alias, status, age, interface_list.speed(interface)]
     window = Window(shown.start_ms, shown.end_ms, plan.step_ms)
     found = plots.of_interface(interface, row.lines, window)
     return Found(interface.key, [text for text in about if text], target, found, plan)

@@ -17,6 +17,9 @@ from poller.web.pages.device import effective_config, target_form
 from poller.web.pages.device.effective_config import CollectorFacts, ConfigRow, TargetConfig
 from poller.web.pages.device.target_form import TargetForm
 
+#: Targets of a page with all values of each.
+WHOLE = 4
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceConfig:
@@ -27,15 +30,22 @@ class DeviceConfig:
     targets: Sequence[TargetConfig]
 
 
-def of_device(call: Call, name: str) -> DeviceConfig:
-    """Return the configuration of a device. Raises NotFound, StoreError."""
+def of_device(call: Call, name: str, wanted: str = "") -> DeviceConfig:
+    """Return the configuration of a device, or with one of its targets only.
+
+    Of many targets the defaults are left out: they fill pages. Raises NotFound, StoreError.
+    """
     device, targets = device_actions.show(call.services, call.actor, name)
+    if wanted:
+        targets = [target_actions.show(call.services, call.actor, name, wanted)]
     required = _required_by_site(call, device)
     facts = {each.collector: _facts(call.services, each.collector) for each in targets}
     found = [
         effective_config.of_target(each, device, facts[each.collector], required)
         for each in targets
     ]
+    if len(found) > WHOLE:
+        found = [each.without_defaults() for each in found]
     return DeviceConfig(device, effective_config.of_device(device), found)
 
 

@@ -66,6 +66,7 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
         frame: RequestedFrame,
         name: str,
         slot: Instant = None,
+        after: After = 0,
         polls: Annotated[str, Query(max_length=64)] = "",
         did: Annotated[str, Query(max_length=20)] = "",
         target: Annotated[str, Query(max_length=300)] = "",
@@ -79,7 +80,8 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
             "device/device.html",
             frame,
             head=device_head.of_device(found.device, "", now_ms()),
-            view=summary.build_view(found, call.actor, overview, slot_ms),
+            view=summary.build_view(found, call.actor, overview, slot_ms, after),
+            slot=slot_ms,
             state=found.state,
             polls=_poll_results(call, polls),
             note=action_notes.done(did, name, target),
@@ -107,7 +109,7 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
             "device/device_interfaces.html",
             frame,
             head=device_head.of_device(device, "interfaces", at_ms),
-            view=interface_list.build_view(found, window),
+            view=interface_list.build_view(found, window, at_ms),
             links_of=links,
             search=search,
             pages=links.pages(after, device_measures.ROWS, found.total),
@@ -149,8 +151,8 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
         device = site_limit.visible_device(call.services, call.actor, name)
         at_ms = now_ms()
         chosen = reading_listing.chosen_targets(call.services, call.actor, name)
-        values = reading_listing.values(reading_listing.latest(call.services, chosen))
-        view = metric_list.build_view(values, search, after, at_ms)
+        polls = reading_listing.latest(call.services, chosen)
+        view = metric_list.build_view(polls, search, after, at_ms)
         links = PageLinks(plot_range.named(plot_range.DEFAULT, at_ms), at_ms, _kept(search))
         return page.respond(
             "device/device_metrics.html",
@@ -174,14 +176,20 @@ def add(app: FastAPI, page: PageRenderer, snapshots: Snapshots) -> None:
         )
 
     @app.get("/devices/{name}/config")
-    def show_config(call: Reading, frame: RequestedFrame, name: str) -> Response:
-        """The configuration of a device, and where each value comes from."""
-        found = device_settings.of_device(call, name)
+    def show_config(
+        call: Reading,
+        frame: RequestedFrame,
+        name: str,
+        target: Annotated[str, Query(max_length=300)] = "",
+    ) -> Response:
+        """The configuration of a device or one target, and where each value comes from."""
+        found = device_settings.of_device(call, name, target)
         return page.respond(
             "device/device_config.html",
             frame,
             head=device_head.of_device(found.device, "config", now_ms()),
             view=found,
+            chosen=target,
             may_edit=call.actor.may(Scope.INVENTORY),
         )
 

@@ -21,8 +21,8 @@ class Act(enum.StrEnum):
     """An action, as its form sends it."""
 
     POLL = "poll"
-    PAUSE = "pause"
     RESUME = "resume"
+    RESET = "reset"
     REQUEUE = "requeue"
     DROP = "drop"
     ENABLE = "enable"
@@ -35,12 +35,10 @@ class Act(enum.StrEnum):
 
 
 _EDITS = frozenset((Act.DROP, Act.ENABLE, Act.DISABLE))
-#: How long a pause may be, as its form offers it.
-PAUSES = ("30m", "2h", "8h", "1d", "7d")
 _TITLES = {
     Act.POLL: "Poll now",
-    Act.PAUSE: "Pause",
     Act.RESUME: "Resume",
+    Act.RESET: "Reset breaker",
     Act.REQUEUE: "Requeue",
     Act.DROP: "Drop",
     Act.ENABLE: "Enable",
@@ -48,8 +46,8 @@ _TITLES = {
 }
 _EXPLANATIONS = {
     Act.POLL: "polls before routine polls",
-    Act.PAUSE: "opens the breaker by hand: not polled until then, except on demand",
-    Act.RESUME: "resets the breaker: polled as usual again",
+    Act.RESUME: "ends the pause: polled as usual again",
+    Act.RESET: "closes the breaker that failures opened: polled at the next slot",
     Act.REQUEUE: "polls the dead letter now; a success clears it",
     Act.DROP: "removes the dead letter and disables the target",
     Act.ENABLE: "polls again",
@@ -73,11 +71,6 @@ class ActionButton:
     def explanation(self) -> str:
         return _EXPLANATIONS[self.act]
 
-    @property
-    def pauses(self) -> Sequence[str]:
-        """The lengths to choose, for a pause."""
-        return PAUSES if self.act is Act.PAUSE else ()
-
 
 def of_device(
     device: str, state: DeviceState, targets: Sequence[Target], actor: Actor
@@ -97,14 +90,19 @@ def of_target(target: Target, state: DeviceState, actor: Actor) -> list[ActionBu
     ]
 
 
-def command(act: Act, device: str, target: str, length: str = "") -> str:
+def may_pause(target: Target, state: DeviceState, actor: Actor) -> bool:
+    """Whether a target is polled, so that it can be paused."""
+    on_board = state.on_board.get(target.id)
+    is_polled = state.enabled and target.enabled and on_board is not None
+    return is_polled and not (on_board and on_board.opening) and actor.may(Scope.OPERATE)
+
+
+def command(act: Act, device: str, target: str) -> str:
     """Return the command that does the same."""
     name = shlex.quote(f"{device}/{target}" if target else device)
     if act is Act.POLL:
         return f"poller poll {name}"
-    if act is Act.PAUSE:
-        return f"poller breaker open {name} --for {length or PAUSES[0]}"
-    if act is Act.RESUME:
+    if act in (Act.RESUME, Act.RESET):
         return f"poller breaker reset {name}"
     if act is Act.REQUEUE:
         return f"poller deadletter requeue {name}"
@@ -125,9 +123,10 @@ def _of_device(state: DeviceState, targets: Sequence[Target]) -> Iterator[Act]:
     on_board = [state.on_board[each.id] for each in targets if each.id in state.on_board]
     if on_board:
         yield Act.POLL
-        yield Act.PAUSE
-    if any(each.is_open for each in on_board):
+    if any(each.opening for each in on_board):
         yield Act.RESUME
+    if any(each.is_open and not each.opening for each in on_board):
+        yield Act.RESET
     if any(each.status.reason for each in on_board):
         yield Act.REQUEUE
     yield Act.DISABLE
@@ -141,7 +140,8 @@ def _of_target(target: Target, state: DeviceState, on_board: BoardTarget | None)
         return
     if on_board is not None:
         yield Act.POLL
-        yield Act.RESUME if on_board.is_open else Act.PAUSE
+        if on_board.is_open:
+            yield Act.RESUME if on_board.opening else Act.RESET
         if on_board.status.reason:
             yield Act.REQUEUE
             yield Act.DROP

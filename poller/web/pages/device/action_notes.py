@@ -12,6 +12,7 @@ from poller.service.operations.poll_actions import WAITING, PollResult
 _DONE = {
     "pause": "Paused: not polled until the end of the pause, except on demand.",
     "resume": "Resumed: polled as usual again.",
+    "reset": "Breaker reset: polled at the next slot.",
     "requeue": "Requeued: polled now; a success clears the dead letter.",
     "drop": "Dropped: the dead letter is removed, and the target is disabled.",
     "enable": "Enabled: polled again.",

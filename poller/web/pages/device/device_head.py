@@ -45,7 +45,7 @@ class DeviceHead:
     @property
     def base(self) -> str:
         """The address of the device below the root of the site."""
-        return f"devices/{quote(self.name, safe='')}"
+        return path_of(self.name)
 
     @property
     def alerts(self) -> str:
@@ -67,6 +67,11 @@ class DeviceHead:
         given = {key: str(value) for key, value in parameters.items() if value not in ("", None)}
         query = f"?{urlencode(given)}" if given else ""
         return (f"{self.base}/{page}" if page else self.base) + query
+
+
+def path_of(name: str) -> str:
+    """Return the address of a device below the root of the site."""
+    return f"devices/{quote(name, safe='')}"
 
 
 def of_device(device: Device, tab: str, now_ms: int) -> DeviceHead:

@@ -19,7 +19,8 @@ from poller.presentation.device_state import DeviceState
 from poller.presentation.health import GLYPHS, Tone
 from poller.state.board.breakers import BoardTarget
 
-LIMIT = 50
+#: Targets of one page.
+LIMIT = 25
 #: The mark of targets that a person stopped.
 _STOPPED_GLYPH = "‖"
 #: A poll that is due within this time, or was due within it, starts now.
@@ -94,14 +95,23 @@ class StateCount:
 class TargetsView:
     counts: Sequence[StateCount]  # targets by state, worst first
     rows: Sequence[TargetRow]
-    more: int  # targets that are not shown
+    shown: str  # which of them, if not all: `26 to 40 of 40`
+    previous: int | None  # how many targets come before the page before
+    following: int | None
     commands: Sequence[str]  # to type next
 
 
 def build_view(
-    device: str, targets: Sequence[Target], state: DeviceState, overview: Overview | None
+    device: str,
+    targets: Sequence[Target],
+    state: DeviceState,
+    overview: Overview | None,
+    after: int = 0,
 ) -> TargetsView:
-    """Build the table. `overview` is only used for the reason why a target is late."""
+    """Build the table, without as many of the worst targets as `after` says.
+
+    `overview` is only used for the reason why a target is late.
+    """
     states = {target.id: target_state(target, state) for target in targets}
 
     def rank(target: Target) -> tuple[int, str]:
@@ -111,14 +121,18 @@ def build_view(
     numbers = Counter(states[target.id] for target in worst_first)
 
     rows = []
-    for target in worst_first[:LIMIT]:
+    after = after if after < len(targets) else 0
+    end = min(after + LIMIT, len(targets))
+    for target in worst_first[after:end]:
         row = _row(target, states[target.id], state, overview)
         rows.append(row)
 
     return TargetsView(
         counts=[_count(each, number) for each, number in numbers.items()],
         rows=rows,
-        more=len(targets) - len(rows),
+        shown=f"{after + 1} to {end} of {len(targets)}" if len(rows) < len(targets) else "",
+        previous=max(0, after - LIMIT) if after else None,
+        following=end if end < len(targets) else None,
         commands=list(_commands(device, numbers.keys(), state.enabled)),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from poller.db.inventory.devices import Device
@@ -24,14 +24,25 @@ class ConfigRow:
     origin: str
     about: str = ""
 
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody has set the value."""
+        return self.origin.startswith("default")
+
 
 @dataclass(frozen=True, slots=True)
 class TargetConfig:
-    """All values of a target."""
+    """The values of a target. `defaults` are those that are left out, because they are usual."""
 
     target: str
     collector: str
     rows: Sequence[ConfigRow]
+    defaults: int = 0
+
+    def without_defaults(self) -> TargetConfig:
+        """The values that the target, the device or the site has of its own."""
+        own = [row for row in self.rows if not row.is_default]
+        return replace(self, rows=own, defaults=len(self.rows) - len(own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,7 @@ def of_device(device: Device) -> list[ConfigRow]:
         ConfigRow("address", device.address, "device"),
         ConfigRow("site", device.site or formatting.NOT_MEASURED, "device"),
         ConfigRow("credential", device.credential or formatting.NOT_MEASURED, "device"),
+        ConfigRow("parent", device.parent or formatting.NOT_MEASURED, "device"),
         ConfigRow("tags", ", ".join(device.tags) or formatting.NOT_MEASURED, "device"),
         ConfigRow("requires", requires or formatting.NOT_MEASURED, "device"),
         ConfigRow("polled", "yes" if device.enabled else "no: disabled", "device"),

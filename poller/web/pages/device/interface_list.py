@@ -11,12 +11,14 @@ from poller.domain.series.device_interfaces import Counted, Interface
 from poller.domain.series.line_figures import LineFigures
 from poller.presentation import formatting
 from poller.presentation.health import GLYPHS, Tone
+from poller.presentation.history import old_values
 from poller.service.history.device_measures import InterfaceRow, Rows
 from poller.web.pages.device import plot_figures, plots, range_plot
 from poller.web.pages.device.plots import Window
 
 _NONE = formatting.NOT_MEASURED
 _SWITCHED_OFF = "‖"
+_UP = {True: "up", False: "down"}
 _BUSY = 0.8
 
 
@@ -24,7 +26,7 @@ _BUSY = 0.8
 class DirectionCells:
     """Traffic of one direction."""
 
-    now: str
+    last: str
     p95: str
     highest: str
     utilisation: str  # of the 95th percentile
@@ -40,6 +42,7 @@ class InterfaceItem:
     alias: str
     status: str
     tone: str
+    age: str  # of an old status, or ""
     speed: str
     receives: DirectionCells
     sends: DirectionCells
@@ -58,29 +61,34 @@ class InterfaceList:
     total: int
     names_targets: bool
     read: str
-    points: str  # the time of the points that the 95th percentile is of
+    points: str  # the time of the points that the last one and the 95th percentile are of
+    old: str  # what is said of values that are not of now, or ""
 
 
-def build_view(found: Rows[InterfaceRow], window: Window) -> InterfaceList:
+def build_view(found: Rows[InterfaceRow], window: Window, now_ms: int) -> InterfaceList:
     """Return the view of a page of interfaces."""
     step = f"means of {duration.format_ms(window.step_ms)}" if window.step_ms else "single polls"
     return InterfaceList(
-        items=[_item(row, window) for row in found.rows],
+        items=[_item(row, window, now_ms) for row in found.rows],
         total=found.total,
         names_targets=found.targets > 1,
         read=found.plan.sentence(),
         points=step,
+        old=old_values.note(found.read_times, now_ms),
     )
 
 
-def status(interface: Interface) -> tuple[str, str]:
-    """The status of an interface with its mark, and its tone."""
+def status(interface: Interface, is_old: bool = False) -> tuple[str, str]:
+    """The status of an interface with its mark, and its tone; an old one is that of then."""
+    if is_old and interface.is_up is not None:
+        word = "switched off" if interface.is_enabled is False else _UP[interface.is_up]
+        return f"{GLYPHS[Tone.UNKNOWN]} was {word}", str(Tone.UNKNOWN)
     if interface.is_enabled is False:
         return f"{_SWITCHED_OFF} switched off", str(Tone.UNKNOWN)
     if interface.is_up is None:
         return f"{GLYPHS[Tone.UNKNOWN]} unknown", str(Tone.UNKNOWN)
     tone = Tone.OK if interface.is_up else Tone.FAILING
-    return f"{GLYPHS[tone]} {'up' if interface.is_up else 'down'}", str(tone)
+    return f"{GLYPHS[tone]} {_UP[interface.is_up]}", str(tone)
 
 
 def speed(interface: Interface) -> str:
@@ -88,9 +96,10 @@ def speed(interface: Interface) -> str:
     return formatting.bits(interface.bits_per_s) if interface.bits_per_s else _NONE
 
 
-def _item(row: InterfaceRow, window: Window) -> InterfaceItem:
+def _item(row: InterfaceRow, window: Window, now_ms: int) -> InterfaceItem:
     interface = row.interface
-    shown, tone = status(interface)
+    age = old_values.age(row.target, row.at_ms, now_ms)
+    shown, tone = status(interface, is_old=bool(age))
     errors = _growth(row, (Counted.IN_ERRORS, Counted.OUT_ERRORS))
     discards = _growth(row, (Counted.IN_DISCARDS, Counted.OUT_DISCARDS))
     traffic = plots.traffic(interface, row.lines, window)
@@ -101,6 +110,7 @@ def _item(row: InterfaceRow, window: Window) -> InterfaceItem:
         alias=interface.alias,
         status=shown,
         tone=tone,
+        age=age,
         speed=speed(interface),
         receives=_direction(row, Counted.IN_OCTETS),
         sends=_direction(row, Counted.OUT_OCTETS),
@@ -122,7 +132,7 @@ def _direction(row: InterfaceRow, role: Counted) -> DirectionCells:
         return DirectionCells(_NONE, _NONE, _NONE, _NONE)
     found = line_figures.of_line(line)
     return DirectionCells(
-        now=_bits(found.last),
+        last=_bits(found.last),
         p95=_bits(found.p95),
         highest=_bits(found.highest),
         utilisation=_utilisation(found, row.interface),

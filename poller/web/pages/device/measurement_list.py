@@ -9,7 +9,7 @@ from itertools import groupby
 from poller.domain.series.line_figures import LineFigures
 from poller.domain.series.measurements import Unit
 from poller.presentation import formatting
-from poller.presentation.history import measure_texts
+from poller.presentation.history import measure_texts, old_values
 from poller.service.history.device_measures import MeasurementRow, Rows
 from poller.web.pages.device import plot_figures, plots, range_plot
 from poller.web.pages.device.plots import Window
@@ -26,6 +26,7 @@ class MeasurementItem:
     target: str
     labels: Sequence[str]
     value: str
+    age: str  # of an old value, or ""
     share: str  # of the most that it can be, or ""
     lowest: str
     highest: str
@@ -48,6 +49,7 @@ class MeasurementList:
     total: int
     names_targets: bool
     read: str
+    old: str  # what is said of values that are not of now, or ""
 
 
 def build_view(found: Rows[MeasurementRow], window: Window, now_ms: int) -> MeasurementList:
@@ -56,7 +58,13 @@ def build_view(found: Rows[MeasurementRow], window: Window, now_ms: int) -> Meas
     for group, rows in groupby(found.rows, key=lambda row: row.measurement.group):
         items = [_item(row, window, now_ms) for row in rows]
         groups.append(MeasurementGroup(group.value, items))
-    return MeasurementList(groups, found.total, found.targets > 1, found.plan.sentence())
+    return MeasurementList(
+        groups=groups,
+        total=found.total,
+        names_targets=found.targets > 1,
+        read=found.plan.sentence(),
+        old=old_values.note(found.read_times, now_ms),
+    )
 
 
 def _item(row: MeasurementRow, window: Window, now_ms: int) -> MeasurementItem:
@@ -69,6 +77,7 @@ def _item(row: MeasurementRow, window: Window, now_ms: int) -> MeasurementItem:
         target=row.target.name,
         labels=[f"{name}={text}" for name, text in measured.series.labels],
         value=measure_texts.text(measured.unit, measured.value, measured.series.name, now_ms),
+        age=old_values.age(row.target, row.at_ms, now_ms),
         share=_share(row),
         lowest=_text(row, figures, now_ms, lowest=True),
         highest=_text(row, figures, now_ms, lowest=False),

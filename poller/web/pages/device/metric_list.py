@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 from poller.domain.metrics.reading import Kind
 from poller.presentation import formatting
-from poller.presentation.history import measure_texts
-from poller.service.record.reading_listing import Value
+from poller.presentation.history import measure_texts, old_values
+from poller.service.record import reading_listing
+from poller.service.record.reading_listing import TargetPoll, Value
 
 PER_PAGE = 100
 
@@ -23,6 +24,7 @@ class MetricItem:
     value: str
     kind: str
     age: str
+    is_old: bool
     target: str
     plot: str
 
@@ -34,15 +36,19 @@ class MetricList:
     items: Sequence[MetricItem]
     total: int
     every: int  # without the search
+    old: str  # what is said of values that are not of now, or ""
 
 
-def build_view(values: Iterable[Value], search: str, offset: int, now_ms: int) -> MetricList:
+def build_view(polls: Sequence[TargetPoll], search: str, offset: int, now_ms: int) -> MetricList:
     """Return the values whose metric, label or target contains every word of the search."""
     words = search.casefold().split()
-    every = list(values)
+    every = list(reading_listing.values(polls))
     wanted = [value for value in every if _matches(value, words)]
     page = wanted[offset : offset + PER_PAGE]
-    return MetricList([_item(value, now_ms) for value in page], len(wanted), len(every))
+    items = [_item(value, now_ms) for value in page]
+    return MetricList(
+        items, len(wanted), len(every), old_values.note(reading_listing.read_times(polls), now_ms)
+    )
 
 
 def plot_parameters(target: str, metric: str, labels: Iterable[tuple[str, str]]) -> str:
@@ -69,6 +75,7 @@ def _item(value: Value, now_ms: int) -> MetricItem:
         value=measure_texts.number(value.value) if value.value == value.value else "NaN",
         kind=series.kind.value,
         age=formatting.age(now_ms - value.at_ms),
+        is_old=old_values.is_old(value.target, value.at_ms, now_ms),
         target=value.target.name,
         plot=plot_parameters(value.target.name, series.name, series.labels) if has_plot else "",
     )

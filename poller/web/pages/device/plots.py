@@ -107,9 +107,18 @@ def ceiling(value: float) -> float:
 def _around(low: float, high: float) -> tuple[float, float]:
     """An axis that does not start at 0, in whole steps."""
     if high <= low:
-        return low - 1.0, high + 1.0
+        step = _flat_step(high)
+        return (math.floor(low / step) - 1) * step, (math.ceil(high / step) + 1) * step
     step = ceiling((high - low) / 4)
     return math.floor(low / step) * step, math.ceil(high / step) * step
+
+
+def _flat_step(value: float) -> float:
+    """The step of the axis of a line that does not change: a tenth of its power of ten."""
+    if value == 0 or not math.isfinite(value):
+        return 1.0
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    return max(1.0, step) if value == round(value) else step
 
 
 def value_text(axis: Axis, suffix: str, value: float | None) -> str:
@@ -142,16 +151,18 @@ class Window:
 def of_interface(
     interface: Interface, lines: Mapping[Counted, SeriesLine], window: Window
 ) -> list[Plot]:
-    """The plots of an interface: traffic, utilisation, errors, discards, packets."""
+    """The plots of an interface: traffic, utilisation, errors, discards, packets.
+
+    A plot of what the interface counts is there, too, if nothing is known of the range.
+    """
     speed = interface.bits_per_s
-    found = [traffic(interface, lines, window)]
+    found = [(_OCTETS, traffic(interface, lines, window))]
     if speed:
-        factor = 800.0 / speed
-        found.append(_pair("utilisation", _OCTETS, Axis.PERCENT, lines, window, factor))
-    found.append(_pair("errors", _ERRORS, Axis.RATE, lines, window))
-    found.append(_pair("discards", _DISCARDS, Axis.RATE, lines, window))
-    found.append(_pair("packets", _PACKETS, Axis.RATE, lines, window))
-    return [each for each in found if each.lines]
+        used = _pair("utilisation", _OCTETS, Axis.PERCENT, lines, window, 800.0 / speed)
+        found.append((_OCTETS, used))
+    for plot_id, roles in (("errors", _ERRORS), ("discards", _DISCARDS), ("packets", _PACKETS)):
+        found.append((roles, _pair(plot_id, roles, Axis.RATE, lines, window)))
+    return [plot for roles, plot in found if any(role in interface.counters for role in roles)]
 
 
 def traffic(interface: Interface, lines: Mapping[Counted, SeriesLine], window: Window) -> Plot:

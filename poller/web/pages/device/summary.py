@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from poller.db.inventory.targets import Target
 from poller.db.record.event_rows import RecordedEvent
 from poller.db.record.run_pages import NamedRun
 from poller.domain.access.actor import Actor
@@ -31,9 +32,12 @@ _TONES = {
     Result.FAILED: Tone.FAILING,
     Result.REFUSED: Tone.FAILING,
 }
-#: Explanations that are shown; a device has a few targets.
+#: Explanations that are shown, and those with their parts; a device has a few targets.
 _MOST_REASONS = 20
+_MOST_DETAILED = 5
 _MOST_WORKERS = 8
+#: Targets that are all explained, also those that are well.
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,22 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasons:
+    """Why the targets are polled as they are. Of many targets those that are well come apart."""
+
+    shown: Sequence[Reason]  # the worst first
+    well: Sequence[Reason] = ()
+    more: int = 0  # targets that are not shown
+
+
+@dataclass(frozen=True, slots=True)
 class TargetLine:
     """A row of the targets table with its strip and its actions."""
 
     row: TargetRow
     strip: str
     actions: Sequence[ActionButton]
+    may_pause: bool
     may_edit: bool
 
 
@@ -89,7 +103,7 @@ class EventLine:
 class SummaryView:
     """The first page of a device."""
 
-    reasons: Sequence[Reason]
+    reasons: Reasons
     targets: TargetsView
     lines: Sequence[TargetLine]
     strip: StripView
@@ -98,18 +112,23 @@ class SummaryView:
     events: Sequence[EventLine]
     alerts: Sequence[AlertLine]
     actions: Sequence[ActionButton]
+    may_pause: bool
 
 
 def build_view(
-    found: DeviceReport, actor: Actor, overview: Overview | None, slot_ms: int | None
+    found: DeviceReport,
+    actor: Actor,
+    overview: Overview | None,
+    slot_ms: int | None,
+    after: int = 0,
 ) -> SummaryView:
-    """Return the view of a device as it was read."""
+    """Return the view of a device as it was read; `after`: so many targets come before."""
     name = found.device.name
-    targets = device_targets.build_view(name, found.targets, found.state, overview)
+    targets = device_targets.build_view(name, found.targets, found.state, overview, after)
     strip = slot_links.build_view(found.slots, slot_ms)
     chosen = next((slot.text for slot in strip.slots if slot.chosen), "")
     return SummaryView(
-        reasons=[_reason(why_json.item(each)) for each in found.explanations[:_MOST_REASONS]],
+        reasons=_reasons(found),
         targets=targets,
         lines=[_line(found, row, actor) for row in targets.rows],
         strip=strip,
@@ -118,6 +137,7 @@ def build_view(
         events=[event_line(each) for each in found.events],
         alerts=alert_lines.lines(found.alerts),
         actions=action_buttons.of_device(name, found.state, found.targets, actor),
+        may_pause=any(_may_pause(found, each, actor) for each in found.targets),
     )
 
 
@@ -155,14 +175,38 @@ def _line(found: DeviceReport, row: TargetRow, actor: Actor) -> TargetLine:
         row=row,
         strip=day_strip.svg([slot.state for slot in slots]) if slots else "",
         actions=action_buttons.of_target(target, found.state, actor),
+        may_pause=_may_pause(found, target, actor),
         may_edit=actor.may(Scope.INVENTORY),
     )
 
 
-def _reason(item: WhyItem) -> Reason:
-    tone = Tone.FAILING if item.is_bad else Tone.OK
+def _may_pause(found: DeviceReport, target: Target, actor: Actor) -> bool:
+    return action_buttons.may_pause(target, found.state, actor)
+
+
+def _reasons(found: DeviceReport) -> Reasons:
+    every = [why_json.item(each) for each in found.explanations]
+    is_short = len(every) <= _FEW
+    first = [each for each in every if is_short or _tone(each) is not Tone.OK]
+    well = [each for each in every if not is_short and _tone(each) is Tone.OK]
+    return Reasons(
+        shown=[
+            _reason(each, number < _MOST_DETAILED)
+            for number, each in enumerate(first[:_MOST_REASONS])
+        ],
+        well=[_reason(each, is_detailed=False) for each in well[:_MOST_REASONS]],
+        more=len(every) - min(len(first), _MOST_REASONS) - min(len(well), _MOST_REASONS),
+    )
+
+
+def _tone(item: WhyItem) -> Tone:
     if item.cause in _STOPPED:
-        tone = Tone.UNKNOWN
+        return Tone.UNKNOWN
+    return Tone.FAILING if item.is_bad else Tone.OK
+
+
+def _reason(item: WhyItem, is_detailed: bool) -> Reason:
+    tone = _tone(item)
     return Reason(
         target=item.target or "",
         sentence=item.sentence,
@@ -170,7 +214,7 @@ def _reason(item: WhyItem) -> Reason:
         glyph=GLYPHS[tone],
         also=item.also,
         hint=item.hint,
-        details=list(_details(item)),
+        details=_details(item) if is_detailed else (),
     )
 
 

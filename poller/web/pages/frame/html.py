@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +26,13 @@ from poller.web.pages.frame.themes import Theme
 
 @dataclass(frozen=True, slots=True)
 class ErrorView:
-    """A request that failed: what was wrong, and what to do."""
+    """A request that failed: what was wrong, what to do, and where to go on."""
 
     title: str
     message: str
     hint: str = ""
+    more: str = ""  # another sentence
+    ways: Sequence[tuple[str, str]] = ()  # text and address below the root of the site
 
 
 @dataclass(frozen=True, slots=True)

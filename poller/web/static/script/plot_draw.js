@@ -106,7 +106,7 @@ function axesOf(plot, ink) {
   const common = { stroke: ink.muted, font, grid: { stroke: ink.grid, width: 1 }, ticks: { show: false } };
   return [
     { ...common, space: 90, size: 32, values: (u, at) => at.map((s) => instantText(s * 1000, plot.end - plot.start)) },
-    { ...common, size: 84, values: (u, at) => at.map((number) => valueText(plot, number)) },
+    { ...common, size: 84, values: (u, at) => axisTexts(plot, at) },
   ];
 }
 
@@ -117,7 +117,7 @@ function drawPlot(element, plot, hooks) {
     height: HEIGHT,
     tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "UTC"),
     scales: {
-      x: { time: true, range: [plot.start / 1000, plot.end / 1000] },
+      x: { time: true, min: plot.start / 1000, max: plot.end / 1000, range: (u, min, max) => [min, max] },
       y: { range: [plot.bottom, plot.top] },
     },
     series: seriesOf(plot, ink),

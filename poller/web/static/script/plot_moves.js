@@ -59,13 +59,15 @@ function bindKeys(u, move, back) {
 // One finger or shift and the mouse pans, two fingers zoom.
 function bindPointers(u, show, move) {
   const down = new Map();
-  let begun = null;
+  let begun = null; // since the last finger came or went
+  let before = ""; // the range before the first finger
   const share = (x) => (x - u.over.getBoundingClientRect().left) / u.over.clientWidth;
   const shares = () => [...down.values()].map(share);
   const begin = () => (begun = down.size ? { range: rangeOf(u), shares: shares() } : null);
   const moves = (event) => event.pointerType === "touch" || event.shiftKey;
   u.over.addEventListener("pointerdown", (event) => {
     if (!moves(event)) return;
+    if (!down.size) before = String(rangeOf(u));
     down.set(event.pointerId, event.clientX);
     u.over.setPointerCapture(event.pointerId);
     begin();
@@ -78,8 +80,7 @@ function bindPointers(u, show, move) {
   for (const name of ["pointerup", "pointercancel"]) {
     u.over.addEventListener(name, (event) => {
       if (!down.delete(event.pointerId)) return;
-      const moved = String(rangeOf(u)) !== String(begun?.range);
-      if (!down.size && moved) move(clipRange(...rangeOf(u)));
+      if (!down.size && String(rangeOf(u)) !== before) move(clipRange(...rangeOf(u)));
       begin();
     });
   }

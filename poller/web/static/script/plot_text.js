@@ -21,14 +21,25 @@ function scaled(number, step, units) {
 }
 
 function plainNumber(number) {
-  if (Number.isInteger(number)) return number.toLocaleString("en-US");
+  if (Number.isInteger(number) || Math.abs(number) >= 1000) return Math.round(number).toLocaleString("en-US");
   return Math.abs(number) >= 0.1 ? significant(number) : String(Number(number.toPrecision(3)));
 }
 
 function secondsText(number) {
   if (number && Math.abs(number) < 0.001) return `${significant(number * 1e6)} µs`;
   if (Math.abs(number) < 0.9995) return `${significant(number * 1e3)} ms`;
-  return `${significant(number)} s`;
+  if (Math.abs(number) < 59.95) return `${significant(number)} s`;
+  const whole = Math.round(number);
+  const parts = [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"]];
+  const [one, name, other, rest] = parts.find(([unit]) => Math.abs(whole) >= unit);
+  return `${Math.trunc(whole / one)} ${name} ${Math.trunc(Math.abs(whole % one) / other)} ${rest}`;
+}
+
+// The texts of an axis. Numbers that are close together have as many digits as tell them apart.
+function axisTexts(plot, numbers) {
+  const texts = numbers.map((number) => valueText(plot, number));
+  if (plot.axis || new Set(texts).size === texts.length) return texts;
+  return numbers.map((number) => number.toLocaleString("en-US", { maximumSignificantDigits: 12 }));
 }
 
 function valueText(plot, number) {

@@ -64,18 +64,26 @@ function selected(u) {
   move(range);
 }
 
-// The values at the crosshair, in the legend of every plot.
+// The values at the crosshair, in the legend of every plot. A gap has none, whatever is beside it.
 function tell(figure, plot, u) {
   const index = u.cursor.idx;
   const cells = figure.querySelectorAll("tbody [data-at]");
   const isShown = index !== null && index !== undefined && u.cursor.left >= 0;
   for (const cell of figure.querySelectorAll("[data-at]")) cell.hidden = !isShown;
   if (!isShown) return;
+  const at = u.posToVal(u.cursor.left, "x") * 1000;
+  const isKnown = !inGap(plot, u, at);
   cells.forEach((cell, number) => {
-    cell.textContent = valueText(plot, u.data[3 * number + 1]?.[index]);
+    cell.textContent = valueText(plot, isKnown ? u.data[3 * number + 1]?.[index] : null);
   });
-  const head = figure.querySelector("thead [data-at]");
-  head.textContent = new Date(u.data[0][index] * 1000).toISOString().replace("T", " ").slice(0, 19);
+  const shown = new Date(isKnown ? u.data[0][index] * 1000 : at);
+  figure.querySelector("thead [data-at]").textContent = shown.toISOString().replace("T", " ").slice(0, 19);
+}
+
+// Whether an instant is more than a pixel inside a gap.
+function inGap(plot, u, at) {
+  const pixel = (1000 * (u.scales.x.max - u.scales.x.min)) / u.over.clientWidth;
+  return plot.gaps.some(([start, end]) => at > start + pixel && at < end - pixel);
 }
 
 function showRange(start, end) {
@@ -86,7 +94,6 @@ async function move([start, end]) {
   showRange(start, end);
   const address = new URL(location.href);
   address.searchParams.delete("range");
-  address.searchParams.delete("table");
   address.searchParams.set("from", start);
   address.searchParams.set("until", end);
   address.hash = "";
@@ -104,12 +111,23 @@ async function readAll(search) {
 
 // Links, legends and files of the new range are those of the server.
 function takeTexts(page) {
-  for (const selector of ["[data-ranges]", "#read"]) replace(document, page, selector);
+  const ids = (root) => [...root.querySelectorAll("[data-plot-id]")].map((figure) => figure.id);
+  if (String(ids(page)) !== String(ids(box))) takeFigures(page);
+  for (const selector of ["[data-ranges]", "#read", "#table"]) replace(document, page, selector);
   for (const figure of box.querySelectorAll("[data-plot-id]")) {
     const fresh = page.getElementById(figure.id);
     if (!fresh) continue;
     for (const selector of [".legend-table", ".notes", ".files", "[data-server]"]) replace(figure, fresh, selector);
   }
+}
+
+// Another range may have other plots, or none.
+function takeFigures(page) {
+  all((u) => u.destroy());
+  plots.clear();
+  const hadFocus = box.contains(document.activeElement);
+  box.replaceChildren(...document.importNode(page.getElementById("plots"), true).childNodes);
+  if (hadFocus) box.querySelector("a")?.focus();
 }
 
 function replace(old, fresh, selector) {

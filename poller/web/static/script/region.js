@@ -17,7 +17,7 @@ async function readAgain(force = false) {
   changedSince = false;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
-    if (answer.ok) takeOver(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    if (answer.ok || answer.status === 404) takeOver(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch {
     // the stream says that the server is away
   } finally {

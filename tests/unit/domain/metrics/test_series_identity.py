@@ -114,3 +114,16 @@ def test_two_series_of_one_poll_are_never_the_same() -> None:
 def test_the_options_of_a_target_choose(options: dict[str, object], by: Identity) -> None:
     """Another collector may use the word for something else."""
     assert series_identity.identity_option(options) is by
+
+
+def test_series_of_some_identities_are_found_in_every_shape() -> None:
+    """One that was numbered anew or described otherwise is found, and no other of its metric."""
+    before, *others = shape(
+        ETH0, ETH1, {**ETH0, "ifName": "eth2"}, {"ifName": "eth0", "other": "x"}
+    ).series
+    after = shape({**ETH0, "ifIndex": "7", "ifAlias": "moved"})
+    may_have = series_identity.with_keys(series_identity.series_keys(after))
+    assert may_have(before)
+    assert [may_have(each) for each in others] == [False, False, True]
+    assert not may_have(Series("errors", before.labels, Kind.COUNTER))
+    assert not may_have(Series("octets", before.labels, Kind.INFO))

@@ -26,7 +26,8 @@ def of(*readings: Reading) -> list[Measurement]:
         ("mtxrHlTemperature", Group.SENSORS, Unit.CELSIUS, 0.2),
         ("routeros_interface_sfp_rx_power", Group.SENSORS, Unit.DBM, 2.0),
         ("upsBatteryStatus", Group.STATES, Unit.STATE, 2.0),
-        ("sysUpTime", Group.OTHER, Unit.NUMBER, 2.0),
+        ("sysUpTime", Group.OTHER, Unit.SECONDS, 0.02),
+        ("ifMtu", Group.OTHER, Unit.NUMBER, 2.0),
     ],
 )
 def test_the_name_of_a_metric_says_group_unit_and_scale(

@@ -177,6 +177,12 @@ SITUATIONS = (
         "Not polled: alice opened its breaker by hand 5 m ago, for another 25 m.",
     ),
     Situation(
+        Cause.PAUSED,
+        "paused, with a reason",
+        on_board(opening=replace(OPENED, reason="new firmware.")),
+        "Not polled: alice opened its breaker by hand 5 m ago, for another 25 m: new firmware.",
+    ),
+    Situation(
         Cause.NOT_ON_BOARD,
         "not scheduled yet",
         replace(HEALTHY, board=None),

@@ -48,6 +48,13 @@ def test_an_opening_ends_at_its_instant() -> None:
     assert record_formats.parse_opening(opening.pack(), now_ms=10) is None
 
 
+def test_an_opening_may_have_a_reason() -> None:
+    """It may contain the separator; a record of a version without reasons has none."""
+    opening = Opening(until_ms=10, since_ms=5, who="ann", reason="new | firmware")
+    assert record_formats.parse_opening(opening.pack(), now_ms=9) == opening
+    assert record_formats.parse_opening("10|5|ann", now_ms=9) == Opening(10, 5, "ann")
+
+
 @pytest.mark.parametrize("text", [None, "", "rubbish", "10|x|ann", "10"])
 def test_a_damaged_opening_is_a_missing_one(text: str | None) -> None:
     """A damaged record opens no breaker."""

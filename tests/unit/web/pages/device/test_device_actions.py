@@ -11,9 +11,11 @@ import web_rates
 from poller.domain.access import scopes
 from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.access.scopes import Role
+from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.dead_letter import Reason
 from poller.presentation.device_state import DeviceState
 from poller.service.operations.poll_actions import PollResult
+from poller.state.board.record_formats import Opening
 from poller.web.pages.device import action_buttons, action_notes
 from poller.web.pages.device.action_buttons import Act
 
@@ -35,6 +37,33 @@ def parked() -> DeviceState:
     return replace(state, on_board={0: replace(state.on_board[0], status=status)})
 
 
+def opened(trips: int = 0, by_hand: bool = False) -> DeviceState:
+    """A target whose breaker failures have opened, or a person."""
+    state = web_device_states.WELL
+    target = state.on_board[0]
+    status = target.status._replace(breaker=Breaker(trips=trips))
+    opening = Opening(state.now_ms + 60_000, state.now_ms, "ann") if by_hand else None
+    return replace(state, on_board={0: replace(target, status=status, opening=opening)})
+
+
+@pytest.mark.parametrize(
+    ("state", "role", "enabled", "may"),
+    [
+        (web_device_states.WELL, Role.OPERATOR, True, True),
+        (opened(trips=2), Role.OPERATOR, True, True),
+        (opened(by_hand=True), Role.OPERATOR, True, False),
+        (web_device_states.WELL, Role.OPERATOR, False, False),
+        (web_device_states.WELL, Role.VIEWER, True, False),
+    ],
+)
+def test_what_is_polled_can_be_paused(
+    state: DeviceState, role: Role, enabled: bool, may: bool
+) -> None:
+    """Neither what is paused already, nor what is not polled at all."""
+    target = replace(TARGET, enabled=enabled)
+    assert action_buttons.may_pause(target, state, actor(role)) is may
+
+
 def test_a_reader_is_offered_nothing() -> None:
     """What needs a right that one lacks is not shown."""
     assert acts(web_device_states.WELL, Role.VIEWER) == []
@@ -46,12 +75,14 @@ def test_a_reader_is_offered_nothing() -> None:
 @pytest.mark.parametrize(
     ("state", "enabled", "found"),
     [
-        (web_device_states.WELL, True, [Act.POLL, Act.PAUSE, Act.DISABLE]),
+        (web_device_states.WELL, True, [Act.POLL, Act.DISABLE]),
         (web_device_states.WELL, False, [Act.ENABLE]),
-        (parked(), True, [Act.POLL, Act.PAUSE, Act.REQUEUE, Act.DROP, Act.DISABLE]),
+        (parked(), True, [Act.POLL, Act.REQUEUE, Act.DROP, Act.DISABLE]),
+        (opened(trips=2), True, [Act.POLL, Act.RESET, Act.DISABLE]),
+        (opened(by_hand=True), True, [Act.POLL, Act.RESUME, Act.DISABLE]),
         (replace(web_device_states.WELL, enabled=False), True, []),
     ],
-    ids=["well", "disabled", "dead letter", "device disabled"],
+    ids=["well", "disabled", "dead letter", "breaker open", "paused", "device disabled"],
 )
 def test_a_target_offers_what_its_state_allows(
     state: DeviceState, enabled: bool, found: list[Act]
@@ -63,7 +94,7 @@ def test_a_target_offers_what_its_state_allows(
 def test_each_action_has_its_command() -> None:
     """Names with signs of a shell are quoted."""
     assert action_buttons.command(Act.POLL, "sw 1", "snmp") == "poller poll 'sw 1/snmp'"
-    assert action_buttons.command(Act.PAUSE, "sw1", "", "2h") == "poller breaker open sw1 --for 2h"
+    assert action_buttons.command(Act.RESET, "sw1", "") == "poller breaker reset sw1"
     assert action_buttons.command(Act.DISABLE, "sw1", "snmp") == (
         "poller target edit sw1/snmp --disable"
     )

@@ -173,14 +173,20 @@ def test_an_adaptive_interval_has_its_bounds() -> None:
     assert shown(on_board(), target=adaptive).rows[0].interval == "10s (5s to 5m)"
 
 
-def test_the_worst_targets_come_first_and_the_others_are_counted() -> None:
-    """Fifty rows are shown; the counts cover all targets."""
+def test_the_worst_targets_come_first_and_the_others_are_on_pages() -> None:
+    """25 rows are shown; the counts cover all targets."""
     targets = [replace(web_rates.TARGET, id=number, name=f"t{number:02}") for number in range(60)]
     board = {target.id: replace(on_board(), id=target.id) for target in targets}
     board[59] = replace(on_board(BAD), id=59)
     board[58] = replace(on_board(BAD._replace(reason=Reason.NOT_POLLABLE), "parked"), id=58)
-    found = device_targets.build_view("sw1", targets, DeviceState(now_ms=NOW, on_board=board), None)
+    state = DeviceState(now_ms=NOW, on_board=board)
+    found = device_targets.build_view("sw1", targets, state, None)
     assert [each.name for each in found.rows[:3]] == ["t58", "t59", "t00"]
     assert [each.text for each in found.counts] == ["■ 1 parked", "■ 1 failing", "● 58 ok"]
-    assert (len(found.rows), found.more) == (50, 10)
+    assert (len(found.rows), found.shown, found.following) == (25, "1 to 25 of 60", 25)
+    last = device_targets.build_view("sw1", targets, state, None, 50)
+    assert (len(last.rows), last.shown) == (10, "51 to 60 of 60")
+    assert (last.previous, last.following) == (25, None)
+    beyond = device_targets.build_view("sw1", targets, state, None, 900)
+    assert beyond.rows == found.rows
     assert found.commands == ["poller runs sw1", "poller deadletter list --device sw1"]

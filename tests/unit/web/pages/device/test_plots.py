@@ -145,6 +145,33 @@ def test_a_temperature_does_not_start_at_zero_and_a_rate_does() -> None:
     assert 43 <= top < 50
 
 
+@pytest.mark.parametrize(
+    ("value", "axis"),
+    [
+        (1500.0, ["1,600", "1,500", "1,400"]),
+        (24.7, ["26", "24.5", "23"]),
+        (0.031, ["0.032", "0.031", "0.03"]),
+        (1.0, ["2", "1", "0"]),
+        (0.0, ["1", "0", "-1"]),
+    ],
+)
+def test_a_line_that_does_not_change_has_an_axis_around_it(value: float, axis: list[str]) -> None:
+    """Its three numbers differ, as long as the line is high or as small as it may be."""
+    found = web_lines.line([value] * 60, "mtu", group=Group.GAUGE, spread=1.0)
+    plot = plots.of_line(found, HOUR)
+    assert list(plot_figures.figure(plot).axis) == axis
+
+
+def test_a_plot_of_what_an_interface_counts_is_there_without_any_value() -> None:
+    """A range before the first poll is one gap, and the page can be moved back from it."""
+    empty = plots.of_interface(port(), {}, HOUR)
+    assert [each.id for each in empty] == ["traffic", "utilisation"]
+    shown = plot_figures.figure(empty[0])
+    assert shown.legend == []
+    assert "no values for 1 h 0 m" in shown.notes
+    assert plot_figures.document(empty[0])["gaps"] == [[HOUR.start_ms, HOUR.end_ms]]
+
+
 def test_a_state_is_drawn_in_steps() -> None:
     """Between up and down there is nothing."""
     states = web_lines.line([1.0, 2.0, 1.0], "ifOperStatus", group=Group.STATE)
