@@ -229,8 +229,9 @@ def _worker(item: WorkerItem, usual_version: str) -> WorkerRow:
         is_running=item.state == "running",
         own_name=own_name,
         is_drained=item.drain is not None,
-        command=f"poller workers {'drain' if item.drain is None else 'resume'}"
-        f" {shlex.quote(own_name)}",
+        command=shlex.join(
+            ["poller", "workers", "drain" if item.drain is None else "resume", own_name]
+        ),
     )
 
 

@@ -118,7 +118,7 @@ def build_view(
         said=_DONE.get(did, ""),
         sent=sent,
         commands={
-            verb: f"poller jobs {verb} {shlex.quote(listed.name)}"
+            verb: shlex.join(["poller", "jobs", verb, listed.name])
             for verb in ("run", "pause", "resume", "forget", "show")
         },
     )

@@ -110,7 +110,7 @@ def told(verb: str, names: Sequence[str], number: int, others: int) -> Told | No
     if others:
         text += f" {_were(others)} {word} before."
     is_whole = bool(names) and len(names) == number
-    return Told(text, f"poller jobs {back} {shlex.join(names)}" if is_whole else "")
+    return Told(text, shlex.join(["poller", "jobs", back, *names]) if is_whole else "")
 
 
 def _were(number: int) -> str:
