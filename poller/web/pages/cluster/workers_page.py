@@ -24,8 +24,6 @@ ROWS = 250
 NAMED = 3
 #: Workers that the command which takes a drain back names.
 FEW = 5
-_DRAIN = "poller workers drain"
-_RESUME = "poller workers resume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +229,9 @@ def _worker(item: WorkerItem, usual_version: str) -> WorkerRow:
         is_running=item.state == "running",
         own_name=own_name,
         is_drained=item.drain is not None,
-        command=f"{_DRAIN if item.drain is None else _RESUME} {shlex.quote(own_name)}",
+        command=shlex.join(
+            ["poller", "workers", "drain" if item.drain is None else "resume", own_name]
+        ),
     )
 
 

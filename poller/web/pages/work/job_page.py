@@ -20,13 +20,6 @@ from poller.web.pages.work import job_activity, jobs_page
 from poller.web.pages.work.job_activity import RunningRow
 from poller.web.pages.work.jobs_page import JobRow
 
-_COMMANDS = {
-    "run": "poller jobs run",
-    "pause": "poller jobs pause",
-    "resume": "poller jobs resume",
-    "forget": "poller jobs forget",
-    "show": "poller jobs show",
-}
 _DONE = {
     "pause": "Paused: no plan is started until it is resumed. A run that goes on is not ended.",
     "resume": "Resumed: plans of the pause follow as its catch-up says.",
@@ -125,7 +118,8 @@ def build_view(
         said=_DONE.get(did, ""),
         sent=sent,
         commands={
-            verb: f"{command} {shlex.quote(listed.name)}" for verb, command in _COMMANDS.items()
+            verb: shlex.join(["poller", "jobs", verb, listed.name])
+            for verb in ("run", "pause", "resume", "forget", "show")
         },
     )
 

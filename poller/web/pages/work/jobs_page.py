@@ -32,11 +32,7 @@ _TONES = {
 RUN_TONES = {Status.SUCCESS: Tone.OK, Status.FAILED: Tone.FAILING, Status.RUNNING: Tone.UNKNOWN}
 #: Jobs that the command which takes a change back names; more are too long for a line.
 FEW = 5
-#: What an act did, and the command that takes it back.
-_DONE = {
-    "pause": ("paused", "poller jobs resume"),
-    "resume": ("resumed", "poller jobs pause"),
-}
+_DONE = {"pause": ("paused", "resume"), "resume": ("resumed", "pause")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +110,7 @@ def told(verb: str, names: Sequence[str], number: int, others: int) -> Told | No
     if others:
         text += f" {_were(others)} {word} before."
     is_whole = bool(names) and len(names) == number
-    return Told(text, f"{back} {shlex.join(names)}" if is_whole else "")
+    return Told(text, shlex.join(["poller", "jobs", back, *names]) if is_whole else "")
 
 
 def _were(number: int) -> str:
