@@ -207,6 +207,8 @@ def test_the_key_of_a_notice_is_that_of_what_it_tells() -> None:
         for alerts in ([alert(1), alert(2)], [alert(2), alert(1)], [alert(1)])
     )
     assert one == same != other
+    elsewhere = [alert(1, fired_ms=NOW - 11 * SECOND), alert(2)]  # the ids of another database
+    assert planned(*map(candidate, elsewhere)).notices[0].key not in (one, other)
 
 
 @given(
