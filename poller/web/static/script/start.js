@@ -24,6 +24,8 @@ function start() {
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => event.persisted && open());
   setInterval(() => joined && since && Date.now() - lastFrame > SILENCE_MS && lost(), 1_000);
+  const here = document.querySelector(".rooms [aria-current]"); // on a phone the pages are one line that scrolls
+  if (here) here.closest("nav").scrollLeft = here.offsetLeft - 16;
   showCopyButtons();
   showFileInputs();
   setZone(zone);
