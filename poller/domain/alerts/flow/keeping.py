@@ -175,7 +175,8 @@ class Pass:
         holds = identity in self.holding and not alert.gone_ms
         found = cover.decide(alert, rule.condition, holds=holds)
         kept.ask.update(found.ask)
-        alert = replace(alert, suppressed_by=found.by, held_until_ms=found.held_until_ms)
+        if (alert.suppressed_by, alert.held_until_ms) != (found.by, found.held_until_ms):
+            alert = replace(alert, suppressed_by=found.by, held_until_ms=found.held_until_ms)
         before_ms = self.past.fired_ms.get(identity, ())
         alert = alert_flow.advance(alert, rule, self.now_ms, holds=holds, before_ms=before_ms)
         kept.next_ms = min(kept.next_ms, self._next_ms(alert, rule, holds))
