@@ -98,7 +98,7 @@ def _acted(call: Call, form: FormValues) -> BulkView:
     try:
         length_s = breaker_actions.parse_length_s("length", length)
     except errors.InvalidInput as error:
-        length_s, problem = fleet_bulk.USUAL_PAUSE_S, f"{error}. {error.hint}"
+        length_s, problem = fleet_bulk.USUAL_PAUSE_S, f"{error}; {error.hint}"
     plan = fleet_bulk.plan(call.services, call.author, action, wanted, length_s)
     number = None if problem else form.number("confirm")
     words, flag = _COMMANDS[plan.action]
