@@ -1,7 +1,8 @@
 """The first round trip of a leader's tick: it surveys the cluster and keeps the house.
 
 Once a second the survey takes the housekeeping along: lost leases, dead letters due for a retry,
-queues. Then the leader also looks for workers that came and went.
+queues. Then the leader also looks for workers that came and went. Once an hour it copies the
+counters of polls.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from poller.state.board.housekeeping import Housekeeping, Kept
 from poller.state.cluster import worker_registry
 from poller.state.cluster.beat_registry import BeatInstance
 from poller.state.cluster.round_survey import Survey, Surveyor
+from poller.state.figures import hourly_totals
 
 log = logs.get(__name__)
 
@@ -48,6 +50,7 @@ class RoundOpening:
         self._worker_watch = WorkerWatch(services)
         self._housekeeping_mono = 0.0  # when the next one is due
         self._entries = 0  # of RedBeat, as last seen
+        self._totals_hour = 0  # the last hour whose counters were copied
 
     def forget(self) -> None:
         """Start a new term: another leader may have led."""
@@ -103,6 +106,13 @@ class RoundOpening:
         )
         if forgotten:
             log.warning("lost_workers_forgotten", names=forgotten)
+        self._keep_totals(survey.now_ms)
+
+    def _keep_totals(self, now_ms: int) -> None:
+        hour = now_ms // hourly_totals.HOUR_MS
+        if hour != self._totals_hour:
+            hourly_totals.keep(self._services.redis, self._services.keys, now_ms)
+            self._totals_hour = hour
 
     def _follow_housekeeping(self, kept: Kept, now_ms: int) -> None:
         board = self._services.board

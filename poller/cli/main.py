@@ -80,7 +80,7 @@ _BRANCHES = (
     ("Inspection", "why", "command", "Why a target is polled, late, failing or left alone."),
     ("Inspection", "alerts", "app", "What is wrong now: list, acknowledge, silence."),
     ("Inspection", "maintenance", "maintenances:app", "Until when nobody is told of what matches."),
-    ("Inspection", "workers", "command", "List workers, their load, and those that were lost."),
+    ("Inspection", "workers", "app", "Workers: their load, those that were lost, and drains."),
     ("Inspection", "readings", "command", "The latest values of a device."),
     ("Inspection", "report", "app", "Figures of a month: the traffic of interfaces."),
     ("Inspection", "export", "command", "Stored samples as Parquet, CSV or lines of JSON."),

@@ -303,10 +303,16 @@ def needs_credential(collector: Collector, options: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A target that suits a device: its options, and the reason in one sentence."""
+    """A target that suits a device: its options, and the reason in one sentence.
+
+    `name` is what the device calls itself, `facts` are further texts that it says about itself,
+    such as a version or a model. People see them before they add the device.
+    """
 
     options: Mapping[str, Any]
     reason: str
+    name: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @runtime_checkable

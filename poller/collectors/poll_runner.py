@@ -273,7 +273,7 @@ class PollRunner:
             return PollReport(good, traffic=traffic)
         credential = self._poll.credential
         clean = [
-            PartFailed(scrub(each.part, credential), _cleaned(each.error, credential))
+            PartFailed(scrub(each.part, credential), cleaned(each.error, credential))
             for each in failures
         ]
         failed = replace(_failed_outcome(clean, readings), answered_mono=answered_mono)
@@ -328,7 +328,7 @@ def _failure_text(failures: Sequence[PartFailed]) -> str:
     return "; ".join(texts)
 
 
-def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors.DeviceError:
+def cleaned(error: errors.DeviceError, credential: Credential | None) -> errors.DeviceError:
     """Copy an error as the nearest class of `poller.errors`, without frames and secrets."""
     platform_errors = vars(errors)
     bases = type(error).__mro__

@@ -209,6 +209,11 @@ class JobsCache:
         finally:
             self._lock.release()
 
+    def expire(self) -> None:
+        """Read again at the next call: a job was changed here."""
+        with self._lock:
+            self._expires_mono = 0.0
+
 
 def cache(services: Services) -> JobsCache:
     """The cache of a process on its real database."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from poller import errors, event_publisher
@@ -13,6 +13,7 @@ from poller.db.record import runs_by_slot
 from poller.db.record.event_rows import RecordedEvent
 from poller.db.record.run_pages import NamedRun
 from poller.domain.access.actor import Actor
+from poller.domain.failures.outcome import Result
 from poller.domain.fleet.day_slots import SLOT_MS
 from poller.domain.record import slot_strip
 from poller.domain.record.slot_strip import StripSlot
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 20
 #: Attempts of one selected slot: half an hour of a poll every 20 seconds and more.
 ATTEMPTS_OF_SLOT = 100
+#: Outcomes for which a slot is selected.
+_NOT_GOOD = (Result.FAILED, Result.REFUSED, Result.PARTIAL)
 EVENTS = 8
 #: Alerts of one device that are shown; a link leads to all.
 ALERTS = 20
@@ -99,7 +102,14 @@ def newest_events(
 def _attempts(
     services: Services, actor: Actor, name: str, slot_ms: int | None
 ) -> Sequence[NamedRun]:
+    """The newest attempts; of a slot with very many the newest, and those that were not good."""
     if slot_ms is None:
-        return run_listing.page(services, actor, RunQuery(device=name), ATTEMPTS).runs
+        return run_listing.newest(services, actor, RunQuery(device=name), ATTEMPTS)
     query = RunQuery(device=name, since_ms=slot_ms, until_ms=slot_ms + SLOT_MS)
-    return run_listing.page(services, actor, query, ATTEMPTS_OF_SLOT).runs
+    found = run_listing.newest(services, actor, query, ATTEMPTS_OF_SLOT)
+    if len(found) < ATTEMPTS_OF_SLOT:
+        return found
+    bad = replace(query, outcomes=_NOT_GOOD)
+    both = [*found, *run_listing.newest(services, actor, bad, ATTEMPTS_OF_SLOT)]
+    by_key = {(each.run.plan_ms, each.run.target_id): each for each in both}
+    return [by_key[key] for key in sorted(by_key, reverse=True)]

@@ -18,7 +18,11 @@ SinkTables = Annotated[dict[str, dict[str, Any]], NoDecode]
 
 #: A name is part of the path of a spool, and of a URL of the API.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-_SECRET = re.compile(r"(password|passphrase|secret|token|api[_-]?key|authorization)$", re.I)
+_SECRET = re.compile(
+    r"(passw(or)?d|passphrase|pwd|secret|token|(api|access|auth|routing|private)[_-]?key"
+    r"|authorization|auth|cookie|signature|sig)$",
+    re.I,
+)
 
 
 _SINK_EXAMPLE = '{"prom": {"kind": "remote_write", "url": "http://127.0.0.1:9090/api/v1/write"}}'
@@ -43,7 +47,10 @@ def check(
         if not isinstance(table.get("kind", ""), str):
             raise ValueError(f"[{noun}.{name}] kind: it is the name of a {noun}, such as {kind}")
         for option, key, value in _entries(table):
-            _refuse_secret(f"[{noun}.{name}] {key}", option, key, value)
+            place = f"[{noun}.{name}] {key}"
+            if table.get("kind", name) == "apprise" and "://" in str(value):
+                raise ValueError(f"{place}: write the URL to a file, and name it as urls_file")
+            _refuse_secret(place, option, key, value)
 
 
 def check_names(tables: Mapping[str, Mapping[str, Any]], noun: str) -> None:
@@ -79,6 +86,8 @@ def _refuse_secret(place: str, option: str, key: str, value: Any) -> None:
         if option == "headers":
             name = f'header_files = {{{key} = "/path"}}'
         raise ValueError(f"{place}: write the secret to a file, and name it as {name}")
+    if key == "headers":
+        raise ValueError(f'{place}: it is a table: {{name = "text"}}')
     if isinstance(value, str) and "://" in value and _has_secret(value):
         raise ValueError(
             f"{place}: a URL with a password or a token; give the URL without it, and name a file "
@@ -90,7 +99,8 @@ def _has_secret(url: str) -> bool:
     """Whether a URL has a password, or a parameter whose name is that of a secret."""
     try:
         parts = urlsplit(url)
-        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        query = f"{parts.query}&{parts.fragment}"
+        names = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
         return parts.password is not None or any(map(_SECRET.search, names))
     except ValueError:
         return False

@@ -14,6 +14,9 @@ from poller.collectors.http import urls
 from poller.sinks.tls_options import OptionalFile, TlsOptions, absolute, read_secret
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_MASK = b"********"
+#: A shorter secret is not looked for in answers: it would be found everywhere.
+_SHORTEST = 6
 #: Headers that carry a secret, and headers that the client sets itself.
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 _OWN_HEADERS = frozenset(
@@ -106,6 +109,7 @@ class SecretFiles:
         self._store = store
         self._auth_scheme = auth_scheme
         self._headers: list[tuple[str, str]] = []
+        self._sent: list[str] = []  # secrets in the headers
         self._headers_of: object = None
         self._context: ssl.SSLContext | None = None
         self._context_of: object = None
@@ -120,6 +124,14 @@ class SecretFiles:
             self._headers_of = stamps
         return self._headers
 
+    def without_secrets(self, body: bytes) -> bytes:
+        """Return the body of an answer without the secrets of the request, which an answer may
+        repeat. Answers are shown to people.
+        """
+        for secret in self._sent:
+            body = body.replace(secret.encode(), _MASK)
+        return body
+
     def context(self) -> ssl.SSLContext:
         """Return the TLS context: the same object as long as no file of it changed."""
         options = self._options
@@ -132,15 +144,21 @@ class SecretFiles:
     def _make_headers(self) -> list[tuple[str, str]]:
         options = self._options
         headers = list(options.headers.items())
+        sent: list[str] = []
         if options.password_file:
-            login = f"{options.username}:{self._secret('password_file', options.password_file)}"
-            encoded = base64.b64encode(login.encode()).decode()
+            password = self._secret("password_file", options.password_file)
+            encoded = base64.b64encode(f"{options.username}:{password}".encode()).decode()
+            sent += [encoded, password]
             headers.append(("Authorization", f"Basic {encoded}"))
         if options.bearer_token_file:
             token = self._secret("bearer_token_file", options.bearer_token_file)
+            sent.append(token)
             headers.append(("Authorization", f"{self._auth_scheme} {token}"))
         for name, path in options.header_files.items():
-            headers.append((name, self._secret(f"header_files.{name}", path)))
+            value = self._secret(f"header_files.{name}", path)
+            sent.append(value)
+            headers.append((name, value))
+        self._sent = [secret for secret in sent if len(secret) >= _SHORTEST]
         return headers
 
     def _secret(self, field: str, path: Path) -> str:

@@ -67,7 +67,8 @@ class HttpStore:
         ]
         request = h11.Request(method=method, target=target, headers=sent)
         try:
-            return self._exchange(request, body, until_mono)
+            answer = self._exchange(request, body, until_mono)
+            return answer._replace(body=self._secrets.without_secrets(answer.body))
         except TimeoutError:
             raise self._away(f"no complete answer within {self._timeout_s:g} s") from None
         except ssl.SSLCertVerificationError as error:

@@ -130,6 +130,8 @@ class StoreConnection:
                 return event
             self._socket.settimeout(_left_s(until_mono))
             received = self._socket.recv(_READ_BYTES)
+            if not received and self._h11.their_state in (h11.IDLE, h11.SEND_RESPONSE):
+                raise ConnectionResetError("the store closed the connection without an answer")
             self.has_answered = self.has_answered or bool(received)
             self._h11.receive_data(received)
 

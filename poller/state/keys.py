@@ -38,6 +38,7 @@
 | `totals`         | hash    | the counters of `stats:<n>` since the board was made             |
 | `job_totals`     | hash    | counters of job runs, see cluster/job_totals.py                  |
 | `poll_totals`    | hash    | counters of polls by collector, see domain/metrics/poll_totals.py |
+| `poll_totals:<hour>` | hash | these counters as they were in an hour of the last day; expires |
 | `errors`         | list    | the newest failures, as JSON; bounded                            |
 | `set_aside`      | list    | queue entries that are no Celery messages, as JSON; bounded      |
 | `events`         | stream  | events, see domain/record/event_kinds.py; bounded                |
@@ -45,6 +46,7 @@
 | `prune`          | hash    | `reason` and `text` of old rows that the last pass did not prune |
 | `own`            | set     | queues `<queue>~<worker>` that batches were published to         |
 | `attending`      | hash    | worker name#instance -> its start in ms, once published          |
+| `drains`         | hash    | worker name -> its drain: who, why and until when, as JSON       |
 | `request:<hash>` | string  | response to a request with an Idempotency-Key, as JSON; expires  |
 | `running:<name>` | string  | sign of life of such a request, while it acts; expires           |
 | `ticket:<name>`  | string  | targets of a poll on demand, for an hour, as JSON; expires       |
@@ -59,7 +61,7 @@
 | `counters:<sink>:<hour>` | hash | target id -> last counters that the sink wrote; expires   |
 | `logins:<subject>` | string | failed log-ins of an address or user, as a hash; expires        |
 | `wake`           | channel | wakes the leader: `inventory` `demand` `leader` `worker` `jobs`  |
-| `domains`        | channel | wakes the workers: the list of queues changed                    |
+| `domains`        | channel | wakes the workers: the list of queues changed, or a drain        |
 | `scraped`        | channel | tells the web processes which poll of a scrape ended             |
 | `redbeat::lock`  | string  | RedBeat's lock: the token of the leader                          |
 | `redbeat::schedule` | zset | key of an entry -> when it is due, in seconds                    |
@@ -100,7 +102,7 @@ _TYPES = {
     "hash": (
         *("spec", "run", "edited", "status", "opened", "counts", "needs", "board"),
         *("leader", "workers", "attending", "doubts", "dark", "down", "totals", "job_totals"),
-        *("prune", "beats", "job_queues", "poll_totals", "marks"),
+        *("prune", "beats", "job_queues", "poll_totals", "marks", "drains"),
     ),
     "string": ("outbox", "epoch", "recorded", "lock", "rules"),
     "list": ("errors", "set_aside"),
@@ -134,6 +136,10 @@ class Keys:
     def times(self, slice_number: int) -> str:
         """The times of batches in one slice."""
         return f"{self.prefix}times:{slice_number}"
+
+    def hourly_totals(self, hour: int) -> str:
+        """The counters of polls by collector as they were in an hour since 1970."""
+        return f"{self.prefix}poll_totals:{hour}"
 
     def stats(self, slice_number: int) -> str:
         """The counters of one slice."""

@@ -31,6 +31,7 @@ BUNDLES: Mapping[str, Sequence[str]] = {
         "style/work.css",
         "style/platform.css",
         "style/accounts.css",
+        "style/inventory.css",
         "style/screens.css",
     ),
     "frame.js": (
@@ -41,6 +42,7 @@ BUNDLES: Mapping[str, Sequence[str]] = {
         "script/live.js",
         "script/region.js",
         "script/copy.js",
+        "script/file.js",
         "script/keys.js",
         "script/search.js",
         "script/slots.js",

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from poller import errors
 from poller.collectors.registry import Registry
 from poller.db.record.stored_rates import RatesRequest, TargetRates
+from poller.domain.jobs.job_run import JobRun, Plan
 from poller.domain.metrics.queue_times import QueueTimes
 from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import CollectorTrust
 from poller.presentation.health import Stores
 from poller.presentation.job_states import JobList
+from poller.service.cluster.collector_figures import SlowTargets
 from poller.service.fleet.age_picture import AgePicture
 from poller.service.fleet.fleet_picture import FleetPicture
 from poller.service.job_listing import RunsPage, RunsQuery, ShownJob
@@ -41,7 +43,17 @@ def _no_job(name: str) -> ShownJob:
 
 
 def _no_runs(query: RunsQuery) -> RunsPage:
+    if not query.job:
+        return RunsPage((), 0, None)
     raise errors.NotFound(f'no job named "{query.job}"', hint="poller jobs")
+
+
+def _do_nothing() -> None:
+    return None
+
+
+def _no_row(plan: Plan) -> JobRun | None:
+    return None
 
 
 def _no_beats() -> Sequence[BeatInstance]:
@@ -50,6 +62,10 @@ def _no_beats() -> Sequence[BeatInstance]:
 
 def _no_collectors() -> CollectorsStatus:
     return CollectorsStatus(Registry(), CollectorTrust({}, frozenset()), ())
+
+
+def _no_slow_targets(name: str) -> SlowTargets:
+    return SlowTargets()
 
 
 def _no_times(now_ms: int) -> Mapping[str, QueueTimes]:
@@ -72,10 +88,13 @@ class BackendQueries:
     links: Mapping[str, str] = field(default_factory=dict)  # title -> URL, in the page header
     rates: Callable[[str, RatesRequest], Sequence[TargetRates]] = _no_device  # of a device
     collectors: Callable[[], CollectorsStatus] = _no_collectors
+    slow_targets: Callable[[str], SlowTargets] = _no_slow_targets  # of a collector
     job_readings: Callable[[], Sequence[JobReading]] = _no_jobs  # for the metrics
     jobs: Callable[[], JobList] = _no_job_list
+    expire_jobs: Callable[[], None] = _do_nothing  # after a change: `jobs` is read again
     job: Callable[[str], ShownJob] = _no_job  # by name
     job_runs: Callable[[RunsQuery], RunsPage] = _no_runs
+    job_row: Callable[[Plan], JobRun | None] = _no_row  # of a plan, if it has one
     fleet: Callable[[], FleetPicture] = FleetPicture  # why targets fail, and where
     ages: Callable[[], AgePicture] = AgePicture  # how old the data of targets are
     beats: Callable[[], Sequence[BeatInstance]] = _no_beats  # the living ones

@@ -25,6 +25,7 @@ from poller.domain.access import scopes as access_scopes
 from poller.domain.access.actor import Actor, ActorKind
 from poller.security import allowed_hosts
 from poller.security.allowed_hosts import AllowedHosts
+from poller.service.discovery.unsaved_devices import UnsavedDevices
 from poller.web import assets, error_responses
 from poller.web.access import access_policy, login_routes, provider_routes, visitor
 from poller.web.access.access_control import AccessControl
@@ -54,6 +55,7 @@ from poller.web.page_routes.alerts import (
 )
 from poller.web.page_routes.cluster import (
     collectors_routes,
+    drain_routes,
     settings_routes,
     sink_routes,
     workers_routes,
@@ -65,9 +67,15 @@ from poller.web.page_routes.fleet import (
     overview_routes,
     sites_routes,
 )
-from poller.web.page_routes.inventory import device_edit_routes, new_target_routes, pause_routes
+from poller.web.page_routes.inventory import (
+    device_edit_routes,
+    import_routes,
+    new_device_routes,
+    new_target_routes,
+    pause_routes,
+)
 from poller.web.page_routes.record import event_routes
-from poller.web.page_routes.work import job_routes, letter_routes
+from poller.web.page_routes.work import job_forms, job_routes, letter_routes
 from poller.web.pages.frame.html import PageRenderer
 from poller.web.prometheus import readings_routes
 
@@ -206,6 +214,7 @@ def create_app(
         pause_routes.add(app, page)
         device_edit_routes.add(app, page)
         new_target_routes.add(app, page)
+        import_routes.add(app, page)
         bulk_routes.add(app, page)
         alert_routes.add(app, page)
         maintenance_routes.add(app, page)
@@ -214,6 +223,9 @@ def create_app(
         sink_routes.add(app, page)
         notification_routes.add(app, page)
         settings_routes.add(app, page)
+        job_forms.add(app, backend, page)
+        drain_routes.add(app, page)
+        collectors_routes.add_forms(app, page)
         credential_routes.add(app, page)
         user_routes.add(app, page)
         token_routes.add(app, page)
@@ -225,6 +237,7 @@ def create_app(
         exporter.recent.extra_headers = _header_bytes()
         app.state.exporter = exporter
         exporter_routes.add(app, services, exporter)
+        new_device_routes.add(app, page, UnsavedDevices(services, exporter.sender))
         app.state.event_feed = EventFeed(services, ending)
     return app
 

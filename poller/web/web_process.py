@@ -21,8 +21,9 @@ from poller.presentation.job_states import JobList
 from poller.presentation.store_check import StoreCheck
 from poller.security import network_exposure, process_memory, tls_files
 from poller.security.allowed_hosts import AllowedHosts
-from poller.service import job_listing
+from poller.service import job_actions, job_listing
 from poller.service.access import login_demand
+from poller.service.cluster import collector_figures
 from poller.service.cluster.recent_times import RecentTimes
 from poller.service.fleet import age_picture, fleet_picture
 from poller.service.job_listing import ShownJob
@@ -128,7 +129,8 @@ def backend_queries(services: Services) -> BackendQueries:
     def collectors() -> CollectorsStatus:
         workers = living()
         trust = collector_trust.read(services)
-        return CollectorsStatus(services.registry, trust, workers)
+        figures = collector_figures.read(services)
+        return CollectorsStatus(services.registry, trust, workers, figures)
 
     job_cache = job_states.cache(services)
 
@@ -162,10 +164,13 @@ def backend_queries(services: Services) -> BackendQueries:
         links={"Flower": flower} if flower else {},
         rates=partial(stored_rates.of_device, services.engine),
         collectors=collectors,
+        slow_targets=partial(collector_figures.slowest, services),
         job_readings=job_readings,
         jobs=jobs,
+        expire_jobs=job_cache.expire,
         job=job,
         job_runs=partial(job_listing.runs, services),
+        job_row=partial(job_actions.row, services),
         beats=beats,
         fleet=partial(fleet_picture.picture, services),
         ages=partial(age_picture.picture, services),

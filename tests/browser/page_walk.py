@@ -17,6 +17,7 @@ KINDS = (
     (re.compile(r"^/jobs/[^/]+"), "/jobs/NAME"),
     (re.compile(r"^/notifications/\d+"), "/notifications/ID"),
     (re.compile(r"^/users/[^/]+"), "/users/NAME"),
+    (re.compile(r"^/collectors/[^/]+"), "/collectors/NAME"),
 )
 #: Paths that answer with something else than a page.
 NO_PAGES = ("/api/", "/static/", "/metrics", "/logout", "/events/stream", "/login/provider")

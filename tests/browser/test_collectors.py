@@ -10,13 +10,15 @@ BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 19, 24)"}
 
 
 def test_the_overview_links_to_the_collectors(site, open_page) -> None:
-    """The collectors page links to the options of a collector and back to the overview."""
+    """The collectors page links to that of a collector, which has its options, and back."""
     page = open_page()
     page.get_by_role("link", name="Collectors", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Collectors")
-    expect(page.get_by_role("row", name="routeros")).to_contain_text("quarantined")
+    listed = page.locator('[data-table="collectors"]')
+    expect(listed.get_by_role("row", name="routeros")).to_contain_text("quarantined")
     page.get_by_role("link", name="snmp", exact=True).click()
-    expect(page.get_by_text("Options of snmp")).to_be_in_viewport()
+    expect(page.get_by_role("heading", level=1)).to_have_text("snmp")
+    expect(page.get_by_text("Options of snmp")).to_be_visible()
     page.get_by_role("link", name="poller", exact=True).click()
     expect(page.locator("#live")).to_have_text("● live")
 

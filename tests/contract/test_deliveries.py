@@ -24,7 +24,7 @@ from poller.domain.alerts.rule import Severity
 from poller.domain.alerts.telling import quiet_hours
 from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.delivery import Delivery, DeliveryState, NextStep
-from poller.domain.alerts.telling.notice import Notice, NoticeKind
+from poller.domain.alerts.telling.notice import Notice, NoticeKind, pack
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.service import command_actor
@@ -362,6 +362,48 @@ def test_a_test_is_in_the_ledger_and_not_retried(engine: Engine) -> None:
     assert delivery_listing.one(engine, made).state is DeliveryState.DEAD
     assert delivery_rows.made_since(engine, 0) == {}
     assert delivery_listing.retry(engine, command_actor.of_command(), (), "mail", NOW) == []
+    found = delivery_listing.counts(engine)["mail"]
+    assert (found.dead, found.last_state, found.last_answer) == (0, "dead", "550 no")
+    with pytest.raises(errors.InvalidInput, match="is a test") as refused:
+        delivery_listing.retry(engine, command_actor.of_command(), [made], "", NOW)
+    assert refused.value.hint == "poller notify test ops sends another one"
+
+
+def test_the_deliveries_of_an_alert_are_listed_however_often_it_was_told(engine: Engine) -> None:
+    """An alert that fires for months was told more often than a query has room for conditions."""
+    alert, other = fire(engine, 1, NOW), fire(engine, 2, NOW, severity=Severity.INFO)
+    with sql.writing(engine) as conn:
+        for number in range(1_100):
+            of = other if number == 1_000 else alert
+            key = conn.execute(deliveries.insert().values(delivery_values(number)))
+            telling = {"alert_id": of.id, "route": "ops", "kind": "firing", "round": number}
+            told = {**telling, "delivery_id": key.inserted_primary_key[0], "told_ms": NOW}
+            conn.execute(alert_tellings.insert().values(told))
+    found = delivery_listing.page(engine, DeliveryFilter(alert_id=alert.id), 2_000)
+    assert len(found) == 1_099
+    [one] = delivery_listing.page(engine, DeliveryFilter(alert_id=other.id), 2_000)
+    assert one.key.startswith(f"{1000:040}")
+
+
+def delivery_values(number: int) -> dict[str, object]:
+    """The row of a delivery that was sent."""
+    notice = Notice(key=f"{number:040}", kind=NoticeKind.FIRING, route="ops", created_ms=NOW)
+    return {
+        "key": f"{number:040}:mail",
+        "route": "ops",
+        "receiver": "mail",
+        "kind": "firing",
+        "group_key": "",
+        "notice": pack(notice),
+        "state": "sent",
+        "attempts": 1,
+        "due_ms": 0,
+        "lease_until_ms": 0,
+        "lease_token": "",
+        "created_ms": NOW,
+        "ended_ms": NOW,
+        "answer": "ok",
+    }
 
 
 def test_an_end_that_quiet_hours_held_is_told_when_they_end(engine: Engine) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 from poller.db import engine as sql
 from poller.db.inventory import device_windows, filter_candidates, target_pages
 from poller.db.inventory.target_pages import Candidates
-from poller.db.record import dead_letter_rows, runs_of_plans
+from poller.db.record import dead_letter_rows, runs_of_plans, slow_targets
 from poller.db.tables import devices, targets
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.key_position import Position
@@ -142,6 +142,8 @@ ACTIONS: dict[str, Callable[[sa.Connection], object]] = {
     "disabled": lambda conn: filter_candidates.disabled_target_ids(conn, MOST),
     "runs of plans": lambda conn: runs_of_plans.find(conn.engine, {1: 51, 2: 52, 3: 9}),
     "newest letters": lambda conn: dead_letter_rows.newest(conn.engine, 25),
+    "slowest of a day": lambda conn: slow_targets.of_day(conn.engine, "snmp", 0, 10),
+    "slowest of now": lambda conn: slow_targets.of_newest(conn.engine, "snmp", 10),
     "letters of a page": lambda conn: dead_letter_rows.of_targets(conn.engine, [1, 2, 3]),
 }
 

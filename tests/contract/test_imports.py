@@ -7,6 +7,7 @@ import time
 import pytest
 from sqlalchemy.engine import Engine
 
+from poller import errors
 from poller.db.inventory import (
     credential_rows,
     devices,
@@ -19,6 +20,7 @@ from poller.db.inventory import (
 from poller.db.inventory.imports import Imported, Row
 from poller.db.inventory.inventory_feed import Author
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.import_changes import ImportChanges
 from poller.domain.inventory.target_filter import TargetFilter
 from poller.domain.scheduling.interval import Policy
 from poller.domain.scheduling.schedule import Defaults, Schedule
@@ -261,6 +263,28 @@ def test_an_export_can_be_imported_elsewhere(engine: Engine, tmp_path: object) -
     assert exported(engine) == before
 
 
+def test_an_import_is_held_to_the_changes_of_its_preview(engine: Engine) -> None:
+    """A new site has another id in every try, and is the same change; another value is not."""
+    imports.apply_import(engine, [row("sw1"), row("same")])
+    rows = [row("sw1", site="new", parent="same"), row("sw2", site="new"), row("same")]
+    seen = ImportChanges()
+    imports.apply_import(engine, rows, update=True, dry_run=True, changes=seen)
+    assert [(each.device, each.target, each.is_new) for each in seen.rows] == [
+        ("sw1", "", False),
+        ("sw2", "", True),
+        ("sw2", "snmp", True),
+    ]
+    assert seen.rows[0].fields == [("site", "", "new"), ("parent", "", "same")]
+    devices.edit(engine, "sw1", DeviceDraft("sw1", site="other"))
+    version = inventory_feed.version(engine)
+    with pytest.raises(errors.EditConflict):
+        imports.apply_import(engine, rows, update=True, changes=ImportChanges(seen.digest))
+    assert inventory_feed.version(engine) == version
+    devices.edit(engine, "sw1", DeviceDraft("sw1", site=""))
+    done = imports.apply_import(engine, rows, update=True, changes=ImportChanges(seen.digest))
+    assert done == Imported(1, 1, 1, 0, 1, 2)
+
+
 def test_a_large_import_takes_seconds(engine: Engine) -> None:
     """An import of more devices than one statement takes, twelve thousand, ends within thirty
     seconds.
@@ -271,3 +295,19 @@ def test_a_large_import_takes_seconds(engine: Engine) -> None:
     at_site = filter_conditions.matching_devices(engine, TargetFilter(sites=("s3",)))
     assert len(at_site) == len(range(3, 12_000, 7))
     assert time.monotonic() - begin < 30
+
+
+def test_a_large_file_of_parents_is_checked_within_seconds(engine: Engine) -> None:
+    """The parents of all devices are followed once, not once for each of them; a circle of many
+    devices is refused by each, in a line that can be read.
+    """
+    behind = [row(f"sw{n:05}", parent="core") for n in range(15_000)]
+    circle = [row(f"ring{n:03}", parent=f"ring{(n + 1) % 100:03}") for n in range(100)]
+    begin = time.monotonic()
+    found = imports.check(engine, [row("core"), *behind, *circle])
+    assert time.monotonic() - begin < 8
+    assert len(found) == 100
+    names = " -> ".join(["ring099", *(f"ring{n:03}" for n in range(9))])
+    assert (
+        found[99].problem.message == f"the chain of parents goes round: {names} -> ... -> ring099"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,11 @@ from poller.domain.alerts import mark
 from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.mark import Mark
 from poller.domain.alerts.rule import (
+    Condition,
     DeviceUnreachable,
     NoData,
+    PlatformProblem,
+    PlatformTrouble,
     Rule,
     Severity,
     SiteDark,
@@ -56,6 +60,8 @@ RULES = (
     Rule("no-data", NoData(10.0)),
     Rule("load", Threshold("load", above=5.0), text="{device} {series}: {value} {label:ifAlias}"),
 )
+
+NO_LEADER = PlatformTrouble(PlatformProblem.NO_LEADER)
 
 
 class World:
@@ -510,7 +516,7 @@ def test_an_alert_that_the_database_refuses_holds_up_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is told once as an event that names rule and device, and is not tried at every pass."""
-    refused = Mark(world.rules["load"].id, "cpu=2", 2**70, world.now, 9.5)
+    refused = Mark(world.rules["load"].id, "cpu=2", -(2**70), world.now, 9.5)
     world.marked("twin", world.load(), refused)
     world.goes_down("lone")
     world.step()
@@ -528,3 +534,43 @@ def test_an_alert_that_the_database_refuses_holds_up_no_other(
         world.step(30, full=True)
     assert tried == []
     assert len(world.events(Kind.ALERT_REFUSED)) == 1
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [TargetFailing(), Threshold("load", above=5.0), SiteDark(), NO_LEADER],
+    ids=lambda condition: type(condition).__name__,
+)
+def test_an_alert_of_a_rule_with_another_condition_ends(world: World, condition: Condition) -> None:
+    """No poll could end it: the rule now looks at targets, sites or the platform."""
+    world.goes_down("lone")
+    world.step()
+    old = world.rules["device-unreachable"]
+    rule_rows.edit(world.services.engine, old.name, replace(old, condition=condition), KIM)
+    world.step(1, full=True)
+    assert "device-unreachable lone" not in world.open()
+    [ended] = world.events(Kind.ALERT_RESOLVED)
+    assert ended.endswith("the rule has another condition now")
+
+
+def test_an_alert_of_a_clock_that_was_ahead_ends_with_the_next_answer(world: World) -> None:
+    """Devices, series, failures, sites and missing data: no alert waits for the wrong instant."""
+    right = world.now
+    world.now += 365 * 86_400_000
+    world.goes_down("child")
+    world.marked("lone", world.load())
+    outage = Outage("ams", world.now, world.now, world.now, (world.target["twin"],))
+    site_windows.store(world.redis, world.keys, outage)
+    world.step(1, full=True)
+    assert world.open().keys() >= {"device-unreachable child", "load lone", "site-dark ams"}
+
+    world.now = right
+    world.step(30, full=True)
+    site_windows.forget(world.redis, world.keys, "ams")
+    world.now += 1000
+    world.marked("lone")
+    for name in ("child", "switch", "twin"):
+        world.answers(name)
+    world.step()
+    assert world.open() == {}
+    assert {alert.resolved_ms for alert in world.all()} == {world.now}

@@ -71,6 +71,8 @@ def test_the_list_shows_what_nothing_covers(cli: Cli, ids: list[int]) -> None:
     every = ok(cli("alerts", "list", "--suppressed"))
     assert "by alert:1" in every.out
     assert "open: 2 firing (2 critical), 1 suppressed" in every.err
+    none = ok(cli("alerts", "--rule", "another"))
+    assert "no alert matches; open in all: 2 firing (2 critical), 1 suppressed" in none.err
     for words, found in (
         (("--where", "name:sw1"), [ids[0]]),
         (("--site", "ber"), [ids[2]]),
@@ -103,6 +105,7 @@ def test_an_alert_is_acknowledged_and_silenced(
     assert kinds == ["acknowledged", "unacknowledged", "silenced"]
     [silence] = ok(cli("maintenance", "--json")).json["items"]
     assert (silence["state"], silence["alert"]) == ("active", f"unreachable|device:{1}||")
+    assert "one alert of the rule unreachable" in ok(cli("maintenance")).out
     ok(cli("maintenance", "end", str(silence["id"])))
     assert ok(cli("maintenance", "list", "--json")).json["items"] == []
     assert cli("maintenance", "end", str(silence["id"])).code == 2

@@ -12,10 +12,14 @@ import pytest
 
 from poller.bootstrap import Services
 from poller.db.inventory import devices, targets
+from poller.db.record import run_ledger
 from poller.domain.access.actor import Actor, ActorKind
 from poller.domain.access.scopes import Scope
 from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.outcome import Result
+from poller.domain.fleet.day_slots import SLOT_MS
+from poller.domain.record.run import Run
 from poller.security import token_values
 from poller.service import authors
 from poller.service.inventory import device_actions
@@ -97,6 +101,22 @@ def test_a_slot_shows_its_attempts(world: DeviceWorld, pages: Pages) -> None:
     shown = pages.get(f"/{address}")
     assert any("no answer in 3 tries" in row[-1] for row in cells(shown, "attempts"))
     assert 'aria-current="true" title=' in shown
+
+
+def test_a_slot_of_very_many_polls_shows_those_that_failed(
+    world: DeviceWorld, pages: Pages
+) -> None:
+    """They are why the slot was selected; the newest good ones are beside them."""
+    slot_ms = world.now_ms // SLOT_MS * SLOT_MS - SLOT_MS
+    bad = {"outcome": Result.FAILED, "error_code": "timeout", "message": "only once"}
+    first = Run(world.id, slot_ms + 1_000, **bad)
+    good = [Run(world.id, slot_ms + n * 10_000, Result.OK) for n in range(1, 150)]
+    run_ledger.write(world.services.engine, [first, *good])
+    html = pages.get(f"/devices/sw1?slot={slot_ms}")
+    rows = cells(html, "attempts")
+    assert rows[-1][-1] == "timeout: only once"
+    assert re.search(rf"shown are {len(rows)} of \d+: those that were not good", html)
+    assert "shown are" not in pages.get(f"/devices/sw1?slot={slot_ms - SLOT_MS}")
 
 
 def test_interfaces_are_listed_as_people_know_them(pages: Pages) -> None:
@@ -220,6 +240,7 @@ def test_pause_and_resume(world: DeviceWorld, pages: Pages) -> None:
     assert "sw1/snmp: paused" in html
     assert "ci opened its breaker by hand" in html
     assert ", for another 2 h: new &lt;b&gt;firmware&lt;/b&gt;." in html
+    assert cells(html, "targets")[0][6].endswith("m: new &lt;b&gt;firmware&lt;/b&gt;")
     assert 'name="action" value="resume"' in html
     assert "/pause" not in html
     assert audited(world.services)[-1].after["reason"] == "new <b>firmware</b>"

@@ -63,6 +63,9 @@ def test_an_agent_is_found_with_the_modules_that_suit_it(cli: Cli, agent: Sim) -
     )
     assert {"system", "if_mib"} <= set(item["options"]["modules"])
     assert "sysObjectID" in item["reason"]
+    assert item["name"]
+    assert item["facts"]["sysName"] == item["name"]
+    assert item["facts"]["sysDescr"][:60] in item["reason"]
     said = ok(cli(*snmp(agent, "--credential", "lab")))
     next_words = said.err.partition("next: poller ")[2].strip().replace("NAME", "sw1").split()
     ok(cli(*next_words))
@@ -83,6 +86,7 @@ def test_a_router_is_found_with_its_version(cli: Cli, lab: dict[Protocol, Sim]) 
     [item] = ok(cli(*words, stdin=f"{fleet.USERNAME}:{fleet.PASSWORD}\n")).json["items"]
     assert item["options"] == {"port": router.port, "tls": False}
     assert item["reason"].startswith("RouterOS ")
+    assert item["facts"]["identity"] == item["name"] != ""
 
 
 def test_the_secret_may_be_piped_as_for_collect(cli: Cli, agent: Sim) -> None:

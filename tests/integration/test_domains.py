@@ -13,6 +13,7 @@ from poller import wakeups
 from poller.bootstrap import Services
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.scheduling import affinity
+from poller.domain.scheduling.worker_drain import Drain
 from poller.jobs import api
 from poller.jobs.registry import Registry
 from poller.settings import Settings
@@ -21,6 +22,7 @@ from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import ROUTINE_MARK, Keys
+from poller.state.requests import worker_drains
 from poller.workers.process.subscriptions import Subscriptions
 from tests.acceptance.cluster import soon
 
@@ -243,7 +245,37 @@ def test_a_worker_subscribes_to_fitting_queues_and_leaves_queues_that_vanished(
         services.redis.srem(services.keys.queues, QUEUE, OTHER)
         subscriptions.attach(again)
         soon(lambda: again.calls, 5, "the refresh after the connection was lost")
-        assert again.run() == {"poller", "scrape"}
+        assert again.run() == {"poller", "scrape", "scrape;zone=dmz"}
+    finally:
+        subscriptions.stop()
+        silent()
+
+
+def test_a_drained_worker_leaves_every_queue_and_takes_them_up_again(services: Services) -> None:
+    """Queues of polls, jobs and scrapes; those of polls are handed back, once."""
+    services.redis.sadd(services.keys.queues, QUEUE)
+    changed = threading.Event()
+    services.jobs = Registry({"tidy": api.job(every_s=60, name="tidy")(print)}, {"tidy": "acme 1"})  # type: ignore[misc]
+    subscriptions = Subscriptions(services, {}, changed, "w@test")
+    consumer = Consumer(["poller"])
+    drain = Drain(services.board.now_ms(), services.board.now_ms() + 60_000, "kim")
+    subscriptions.attach(consumer)
+    try:
+        soon(lambda: consumer.calls, 5, "the first refresh")
+        assert consumer.run() == {"poller", QUEUE, "job.acme", "scrape"}
+        assert (subscriptions.take_left(), subscriptions.drain) == (set(), None)
+        worker_drains.store(services.redis, services.keys, ["w@test", "other"], drain)
+        soon(lambda: consumer.calls, 5, "the refresh after the drain")
+        assert consumer.run() == {"poller"}
+        assert (subscriptions.served, subscriptions.drain) == ([], drain)
+        left = {QUEUE, f"{QUEUE}~w@test", "job.acme", "scrape"}
+        assert (subscriptions.take_left(), subscriptions.take_left()) == (left, set())
+        subscriptions.pause_jobs(False)
+        assert consumer.run() == {"poller"}
+        worker_drains.end(services.redis, services.keys, ["w@test"])
+        soon(lambda: consumer.calls, 5, "the refresh after its end")
+        assert consumer.run() == {"poller", QUEUE, "job.acme", "scrape"}
+        assert (subscriptions.served, subscriptions.drain) == (["job.acme", QUEUE], None)
     finally:
         subscriptions.stop()
         silent()

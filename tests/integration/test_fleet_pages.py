@@ -16,9 +16,12 @@ from poller.db.inventory import devices, imports
 from poller.db.record import run_ledger
 from poller.domain.access.scopes import Role
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.overview import Worker
 from poller.service.fleet import fleet_picture
+from poller.state.cluster import worker_registry
 from tests.integration import test_target_pages as inventory
 from tests.integration.access_sites import BROWSER, Site, form_token, log_in
+from tests.integration.audited_actions import audited
 
 
 @pytest.fixture
@@ -253,6 +256,71 @@ def test_a_viewer_sees_no_action_and_is_refused(site: Site) -> None:
         "confirm": "20",
     }
     assert browser.post("/devices/-/bulk", data=form).status_code == 403
+
+
+def act_at_site(browser: Any, action: str, **fields: str) -> Any:
+    """Press a button of a site, or confirm."""
+    form = {"csrf_token": form_token(browser.get("/sites").text), "action": action}
+    return browser.post("/devices/-/bulk", data={**form, "where": "site:fra", **fields})
+
+
+def confirm(browser: Any, action: str, asked: Any, **fields: str) -> Any:
+    number = re.search(r'name="confirm" value="(\d+)"', asked.text)
+    assert number
+    return act_at_site(browser, action, confirm=number[1], **fields)
+
+
+def test_a_site_is_paused_and_resumed(site: Site, browser: Any) -> None:
+    """The question says how many; the result until when, and how to take it back."""
+    asked = act_at_site(browser, "pause")
+    number = int(re.search(r"Pause (\d+) targets\?", asked.text)[1])
+    assert "poller breaker open --where site:fra --for 30m" in asked.text
+    assert audited(site.services) == []
+    done = confirm(browser, "pause", asked, length="2h")
+    opened = re.search(r"(\d+) targets are not polled until [-0-9: ]+ UTC", done.text)
+    assert opened
+    assert 0 < int(opened[1]) <= number
+    [row] = audited(site.services)
+    assert (row.action, row.subject, row.count) == ("breaker.open", "site:fra", int(opened[1]))
+    assert "Undo: resume them" in done.text
+    back = confirm(browser, "reset", act_at_site(browser, "reset"))
+    assert f"{opened[1]} breakers reset" in back.text
+
+
+def test_a_wrong_length_of_a_pause_is_asked_again(site: Site, browser: Any) -> None:
+    """With what was typed, and nothing is paused."""
+    asked = act_at_site(browser, "pause")
+    for length in ("soon", "31d"):
+        refused = confirm(browser, "pause", asked, length=length)
+        assert refused.status_code == 422
+        assert f'value="{length}"' in refused.text
+        assert "Length: " in refused.text
+    assert audited(site.services) == []
+
+
+def test_a_site_is_polled_now(site: Site, browser: Any) -> None:
+    """Its page of results is a link away."""
+    has_snmp = Worker("w1@a", 0, 1, 0, 0, 2**20, queues=["poll.snmp", "poll.ping"])
+    worker_registry.announce(site.services.redis, site.services.keys, has_snmp)
+    asked = act_at_site(browser, "poll")
+    assert "poller poll --where site:fra" in asked.text
+    done = confirm(browser, "poll", asked)
+    assert "will be polled at once" in done.text
+    ticket = re.search(r'href="polls/([0-9a-f]+)"', done.text)
+    assert ticket
+    assert browser.get(f"/devices/-/polls/{ticket[1]}").status_code == 200
+
+
+def test_a_site_offers_its_actions_to_those_who_may(site: Site) -> None:
+    """A maintenance is filled in with the site; a viewer has no button."""
+    for role, shown in ((Role.OPERATOR, True), (Role.VIEWER, False)):
+        site.user(role.value, role)
+        browser = site.client(**BROWSER)
+        log_in(browser, role.value)
+        page = browser.get("/sites").text
+        assert ('value="pause"' in page) is shown
+        assert ('href="maintenance?where=site%3Afra#add"' in page) is shown
+        assert act_at_site(browser, "pause").status_code == (200 if shown else 403)
 
 
 def test_the_sites_are_listed_with_the_worst_first(browser: Any) -> None:

@@ -91,6 +91,37 @@ def test_half_an_answer_is_no_answer() -> None:
         store(server.port).post("/write", b"x")
 
 
+def test_a_store_that_hangs_up_is_said_to_do_so() -> None:
+    """The error is in words of people, not in those of the protocol's library."""
+
+    def hang_up(_: bytes, connection: socket.socket) -> None:
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with serving(hang_up) as server, pytest.raises(errors.StoreUnavailable) as raised:
+        store(server.port).post("/write", b"x")
+    assert raised.value.cause == "the store closed the connection without an answer"
+
+
+def test_an_answer_that_repeats_the_login_is_masked(tmp_path: Path) -> None:
+    """Answers of stores and receivers are shown to people and kept in the ledger."""
+
+    def repeat(head: bytes, connection: socket.socket) -> None:
+        said = head.partition(b"\r\n\r\n")[0].replace(b"\r\n", b" ")
+        answer = b"HTTP/1.1 500 No\r\nContent-Length: %d\r\n\r\n" % len(said)
+        connection.sendall(answer + said)
+
+    password, token = tmp_path / "password", tmp_path / "token"
+    password.write_text("s3cret-password\n")
+    token.write_text("s3cret-token\n")
+    login = {"username": "me", "password_file": password}
+    with serving(repeat) as server:
+        for given in (login, {"bearer_token_file": token}, {"header_files": {"X-Key": token}}):
+            answer = store(server.port, **given).post("/write", b"x")
+            assert "s3cret" not in answer.text
+            assert "bWU6czNjcmV0" not in answer.text  # me:s3cret in base64
+            assert "********" in str(store(server.port, **given).failure(answer))
+
+
 def test_a_closed_port_is_named(free_port: int) -> None:
     """The error of a store that does not run names the sink and its address."""
     with pytest.raises(errors.StoreUnavailable, match=rf"prom .*:{free_port}.* refused"):

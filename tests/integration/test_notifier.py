@@ -194,6 +194,26 @@ def test_a_standby_takes_over_what_a_dead_leader_was_sending(services: Services)
     assert len(mood.taken) == 1
 
 
+def test_a_clock_that_is_set_back_keeps_nobody_waiting(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waited for another attempt a day ahead is sent, and what fires now is told now."""
+    day_ms = 86_400_000
+    ahead_ms = [day_ms]
+    right = database_clock.now_ms
+    monkeypatch.setattr(database_clock, "now_ms", lambda engine: right(engine) + ahead_ms[0])
+    with web(Mood(status=500)) as (url, mood), telling(hook(url), per_minute=1) as told:
+        fire(services.engine, 1, now_ms())
+        told.notifier.wake()
+        eventually(lambda: told.deliveries() and told.deliveries()[0].attempts)
+        ahead_ms[0] = 0
+        mood.status = 200
+        fire(services.engine, 2, now_ms())
+        told.notifier.wake()
+        eventually(lambda: [each.state for each in told.deliveries()] == ["sent", "sent"])
+    assert [body["alerts"][0]["device"] for body in mood.taken] == ["sw-1", "sw-2"]
+
+
 def _leased(services: Services) -> bool:
     with sql.single_read(services.engine) as conn:
         found = conn.execute(sa.select(deliveries.c.lease_until_ms)).scalars()

@@ -46,6 +46,8 @@ HOT: dict[str, Any] = {
 MINUTE_MS = 60_000
 BEGIN_MS = 1_800_000_000_000
 DEVICE, TARGET = "sw1", "snmp"
+#: The parts of history that rules are tried on.
+NAMES = ("polls", "runs", "events")
 
 
 @pytest.fixture
@@ -394,6 +396,29 @@ def test_a_rule_is_tried_by_command_and_by_api(
     assert [each["text"] for each in by_api["firings"]] == ["sw1 has 70 degrees"]
     assert by_api["firings"][0]["ended_at"] is None
     assert (found["looked_at"], by_api["looked_at"]) == (1, 1)
+    shown = cli("rules", "test", "hot", "--file", str(file), "--since", "1h")
+    assert "hot would have fired 1 time in 1h; looked at 1 target\n" in shown.err
+
+
+def test_a_rule_that_is_tried_on_young_history_says_how_young_it_is(
+    services: Services, target_id: int
+) -> None:
+    """No alert in a week means little on the first day, and nothing without a poll."""
+    no_data = {"name": "x", "when": {"is": "no_data", "intervals": 5}}
+    failing = {"name": "x", "when": {"is": "target_failing"}}
+    notes = [asked(services, form).notes for form in (HOT, no_data, failing)]
+    assert [note.split()[:2] for [note] in notes] == [["no", name] for name in NAMES]
+    assert asked(services, HOT, where="tag:edge").notes == []
+
+    begin_ms = BEGIN_MS + 300 * MINUTE_MS
+    _store(services, target_id, [(begin_ms + n * MINUTE_MS, 40.0) for n in range(3)])
+    run_ledger.write(services.engine, [Run(target_id, plan_ms=begin_ms, outcome=Result.OK)])
+    event_rows.record(services.engine, [("1-0", Event(begin_ms, Kind.LEADERSHIP_TAKEN, ""))])
+    notes = [asked(services, form).notes for form in (HOT, no_data, failing)]
+    since = "since 2027-01-15T13:00:00Z only"
+    assert [note for [note] in notes] == [
+        f"{name} are stored {since}, so the time before was not looked at" for name in NAMES
+    ]
 
 
 def test_events_say_when_devices_and_targets_failed(services: Services, target_id: int) -> None:

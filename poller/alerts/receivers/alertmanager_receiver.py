@@ -18,6 +18,7 @@ from poller.alerts.receivers import api
 from poller.alerts.receivers.api import Place
 from poller.alerts.receivers.notice_json import instant
 from poller.alerts.receivers.store_wording import worded
+from poller.domain.alerts.telling import notice_text
 from poller.domain.alerts.telling.notice import Notice, NoticeKind, ToldAlert
 from poller.domain.inventory.api_version import Stated
 from poller.sinks.http_options import HttpStoreOptions, store_url
@@ -174,7 +175,7 @@ def _labels(alert: ToldAlert) -> dict[str, str]:
 
 def _annotations(alert: ToldAlert) -> dict[str, str]:
     texts = {
-        "summary": f"{alert.subject}: {alert.text or alert.rule}",
+        "summary": notice_text.headline(alert),
         "value": "" if alert.value is None else f"{alert.value:g}",
         "alert_id": str(alert.id),
         "folded": str(alert.folded) if alert.folded else "",

@@ -256,7 +256,8 @@ class AlertKeeper:
             now_ms=now_ms,
         )
         paused = self._refused.paused() & stored.keys()
-        kept = this.keep(stored, {name: alerts[name] for name in alerts.keys() - paused})
+        tried = {name: alert for name, alert in alerts.items() if name not in paused}
+        kept = this.keep(stored, tried)
         kept.open |= {name: stored[name] for name in paused}
         return kept
 

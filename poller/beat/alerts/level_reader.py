@@ -13,10 +13,10 @@ from poller.beat.alerts.device_facts import DeviceFacts
 from poller.beat.alerts.stale_targets import StaleTargets
 from poller.bootstrap import Services
 from poller.domain.alerts.alert import Alert, AlertState
-from poller.domain.alerts.flow import level_signs, recovery
+from poller.domain.alerts.flow import known_rules, level_signs, recovery
 from poller.domain.alerts.flow.keeping import Alerts
 from poller.domain.alerts.flow.known_device import KnownDevice
-from poller.domain.alerts.flow.known_rules import KnownRules, is_about_devices
+from poller.domain.alerts.flow.known_rules import KnownRules
 from poller.domain.alerts.flow.sign import Sign, Signs
 from poller.domain.alerts.mark import Mark
 from poller.domain.alerts.rule import (
@@ -81,6 +81,7 @@ class LevelReader:
 
     def look(self, alerts: Alerts, rules: KnownRules, news: News | None, now_ms: int) -> Look:
         """Look at what the news name; at everything if there are None."""
+        self.marks_since_ms = min(self.marks_since_ms, now_ms)
         scope = self._scope(alerts, rules, news)
         statuses = self._statuses(scope.values())
         levels = self._read_levels(statuses, news, _marked_targets(scope.values(), rules))
@@ -100,7 +101,7 @@ class LevelReader:
             if identity not in found.holding:
                 self._judge(found, identity, alert, rules, levels)
         signs = Signs(found.holding, found.gone, found.ended, is_full=news is None)
-        return Look(signs, levels.down, levels.outages)
+        return Look(signs.by_clock(now_ms), levels.down, levels.outages)
 
     def _scope(self, alerts: Alerts, rules: KnownRules, news: News | None) -> dict[str, Alert]:
         """The alerts that the look is about: of the news, of sites, and alerts about missing data
@@ -241,7 +242,10 @@ class LevelReader:
         if rule is None:
             found.ended[identity] = "the rule was removed or disabled"
             return
-        if is_about_devices(rule.condition):
+        if not known_rules.is_about(rule.condition, alert.subject):
+            found.ended[identity] = "the rule has another condition now"
+            return
+        if known_rules.is_about_devices(rule.condition):
             device = self._facts.all.get(alert.subject.device_id or 0)
             if not rules.applies(alert.rule, device, alert.subject.target_id):
                 found.ended[identity] = "the rule does not apply any more"

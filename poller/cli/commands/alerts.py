@@ -113,9 +113,10 @@ def list_(
     )
     services = bootstrap.services()
     inventory_database.database(services)
-    _print_page(services, query, limit, as_json, "poller.alerts.list/1")
+    count = _print_page(services, query, limit, as_json, "poller.alerts.list/1")
+    is_narrowed = bool(alert_state or severity or rule or not selection.is_empty)
     if not as_json:
-        _note_numbers(services, suppressed)
+        _note_numbers(services, suppressed, nothing_matches=is_narrowed and not count)
 
 
 @app.command("history")
@@ -243,13 +244,16 @@ def _print_page(
     return len(items)
 
 
-def _note_numbers(services: Services, suppressed: bool) -> None:
+def _note_numbers(services: Services, suppressed: bool, *, nothing_matches: bool) -> None:
     from poller.service.alerts import alert_actions
 
     numbers = alert_actions.numbers(services, command_actor.of_command())
     more = " (--suppressed lists them)" if numbers.suppressed and not suppressed else ""
     words = alert_sentences.in_words(numbers)
-    render.note(f"open: {words}{more}" if words else "no alert is open")
+    if nothing_matches:
+        render.note(f"no alert matches; open in all: {words or 'none'}{more}")
+    else:
+        render.note(f"open: {words}{more}" if words else "no alert is open")
 
 
 def _print_changed(verb: str, done: Sequence[ShownAlert], schema: str, as_json: bool) -> None:

@@ -176,6 +176,24 @@ def release(
     collector_release.release(name, wait_s, dry_run, as_json)
 
 
+@app.command("stats")
+def stats(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Only this one, with its slowest targets.",
+            autocompletion=completion.collectors,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show who uses each collector, and how its polls of the last day went."""
+    from poller.cli.actions import collector_statistics
+
+    collector_statistics.show(name, as_json)
+
+
 def _show(items: Items, doubted: Items, broken: Items) -> None:
     """Print the tables that have rows; on a terminal, one table of options per collector."""
     sections: list[tuple[Items, Sequence[Column]]] = [(items, _COLUMNS)]

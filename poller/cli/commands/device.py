@@ -11,18 +11,23 @@ import typer
 from poller import bootstrap, errors
 from poller.cli.actions import bulk_change
 from poller.cli.actions.bulk_change import BulkOptions
-from poller.cli.arguments import completion, filter_options, key_values, schedule_options
+from poller.cli.arguments import completion, filter_options, key_values
 from poller.cli.arguments.filter_options import FilterOptions, Where
 from poller.cli.arguments.option_group import expand_options
 from poller.cli.arguments.schedule_options import ScheduleOptions
 from poller.cli.arguments.tag_options import TagOptions
 from poller.cli.arguments.target_arguments import device_argument
-from poller.cli.commands import device_files, device_list, device_parents, device_stats
+from poller.cli.commands import (
+    device_files,
+    device_list,
+    device_parents,
+    device_show,
+    device_stats,
+)
 from poller.cli.inventory import inventory_database, site_notes, target_draft
 from poller.cli.output import render
 from poller.cli.output.render import Json
 from poller.presentation import formatting
-from poller.service import command_actor
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -125,50 +130,6 @@ def _refuse_target_options(fields: dict[str, Any]) -> None:
         raise errors.InvalidInput(
             f"{', '.join(given)} {verb} to a target", hint="add --collector, for example snmp"
         )
-
-
-@app.command("show")
-def show(name: Name, as_json: Json = False) -> None:
-    """Show a device and its targets: their states, why, and their next polls."""
-    from poller.cli.commands.target import COLUMNS
-    from poller.service.inventory import device_actions
-
-    services = bootstrap.services()
-    inventory_database.database(services)
-    found, of_device = device_actions.show(services, command_actor.of_command(), name)
-    device = asdict(found)
-    its_targets = schedule_options.described(of_device)
-    summaries = _summaries(services, name)
-    for target in its_targets:
-        target.update(summaries.get(target["id"], {}))
-
-    if as_json:
-        render.document("poller.device/1", {**device, "targets": its_targets})
-        return
-
-    render.record("poller.device/1", device, as_json=False)
-    render.echo("")
-    for summary in summaries.values():
-        render.echo(f"{summary['target'] or name}: {summary['sentence']}")
-    if summaries:
-        render.echo("")
-    render.listing("poller.target.list/1", its_targets, COLUMNS[1:], as_json=False)
-
-    for target in its_targets:
-        if target.get("why"):
-            render.echo(f"{target['name']}: {target['why']}")
-
-
-def _summaries(services: Services, device: str) -> dict[int, dict[str, Any]]:
-    """State, sentence and next poll of each target, the worst first; also while Redis is away."""
-    from poller.presentation.targets import why_json
-    from poller.service import target_explanation
-
-    explained = target_explanation.explain_device(services, device, with_runs=False)
-    summaries = {}
-    for each in explained:
-        summaries[each.facts.target_id] = why_json.summary(each).model_dump()
-    return summaries
 
 
 @app.command("edit")
@@ -321,6 +282,7 @@ def _removal(services: Services, names: list[str] | None, selection: FilterOptio
 
 
 app.command("list")(device_list.list_)
+app.command("show")(device_show.show)
 app.command("import")(device_files.import_)
 app.command("export")(device_files.export)
 app.command("stats")(device_stats.stats)

@@ -14,15 +14,15 @@ import typer
 
 from poller import errors
 from poller.cli.arguments import address_range, completion, key_values
-from poller.cli.direct import discovery, discovery_report, plugin_runner
-from poller.cli.direct.discovery import NO_LOGIN, AddressResult, Login, Plan
+from poller.cli.direct import discovery_report, plugin_runner
 from poller.cli.inventory import discovered_form, inventory_files
 from poller.cli.output import progress, render
-from poller.domain.inventory import address_port, duration
+from poller.domain.inventory import duration
+from poller.service.discovery import address_discovery, discovery_choice
+from poller.service.discovery.address_discovery import AddressResult, Login, Plan
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector
-    from poller.collectors.registry import Registry
 
 #: When to give up a single address, and each address of a scan.
 _TIMEOUT = "10s"
@@ -92,15 +92,15 @@ def command(
     scanned = address_range.is_range(address)
     file_form = _file_form(output, form)
     found = registry.load()
-    chosen = _chosen(found, collector or ())
+    chosen = discovery_choice.collectors(found, collector or ())
     single = chosen[0] if collector and len(chosen) == 1 else None
-    options = _options(found, chosen, single, option or (), port)
+    given = _given(single, option or ())
+    options = discovery_choice.options(found, chosen, port, single, given)
     budget_s = duration.timeout_ms(timeout or (_SCAN_TIMEOUT if scanned else _TIMEOUT)) / 1000
     stored = _stored(credential or (), address)
     logins = _logins(chosen, single, stored, options)
-    chosen.sort(key=lambda each: logins[each.name] == [NO_LOGIN])  # a login reads more
 
-    plan = Plan(chosen, options, logins, budget_s)
+    plan = Plan(discovery_choice.in_order(chosen, logins), options, logins, budget_s)
     scan = _run(addresses, plan, concurrency)
     results = [replace(result, port=port) for result in scan]
     if output is not None:
@@ -123,7 +123,7 @@ def _run(addresses: Sequence[str], plan: Plan, concurrency: int) -> list[Address
         ticks = progress.track(itertools.count(), total, "scanning", step=1)
         next(ticks)
         try:
-            return await discovery.scan(addresses, plan, concurrency, ticks.__next__)
+            return await address_discovery.scan(addresses, plan, concurrency, ticks.__next__)
         finally:
             ticks.close()
 
@@ -137,60 +137,11 @@ def _file_form(output: Path | None, form: Format | None) -> str:
     return form or inventory_files.form_of(output)
 
 
-def _chosen(found: Registry, names: Sequence[str]) -> list[Collector]:
-    """The named collectors, else all that can discover. Raises InvalidInput for one that cannot."""
-    from poller.collectors.api import Discovers
-
-    able = {}
-    for name, each in found.collectors.items():
-        if isinstance(each, Discovers):
-            able[name] = each
-
-    for name in names:
-        if found.get(name) and name not in able:
-            raise errors.InvalidInput(
-                f"collector {name} cannot discover", hint="these can: " + ", ".join(able)
-            )
-
-    if not able:
-        raise errors.InvalidInput("no installed collector can discover", hint="poller collectors")
-
-    unique = dict.fromkeys(names or able)
-    return [able[name] for name in unique]
-
-
-def _options(
-    found: Registry,
-    chosen: Sequence[Collector],
-    single: Collector | None,
-    words: Sequence[str],
-    port: int | None,
-) -> dict[str, Any]:
-    """The checked options by collector; one whose required options are missing is absent.
-
-    Each collector that takes a port gets that of the address.
-    """
-    from poller.collectors import api
-
+def _given(single: Collector | None, words: Sequence[str]) -> dict[str, Any]:
+    """The typed options of the one collector that is asked. Raises InvalidInput."""
     if words and single is None:
         raise errors.InvalidInput("--option is for one collector", hint="name it with --collector")
-
-    given = key_values.option_values(single.Options, words) if single else {}
-
-    options = {}
-    for each in chosen:
-        port_option = api.port_option(each.Options)
-        values = given
-        if port_option or single:
-            values = address_port.with_port(given, port, port_option, each.name)
-        if given or not _has_required_option(each):
-            options[each.name] = found.checked_options(each.name, values)
-
-    return options
-
-
-def _has_required_option(collector: Collector) -> bool:
-    return any(field.is_required() for field in collector.Options.model_fields.values())
+    return key_values.option_values(single.Options, words) if single else {}
 
 
 def _logins(
@@ -206,19 +157,9 @@ def _logins(
         credential = secret_input.for_collector(single, options[single.name])
         return {single.name: [Login(credential=credential)]}
 
-    return {each.name: _suitable(each, stored, options.get(each.name)) for each in chosen}
-
-
-def _suitable(collector: Collector, opened: Sequence[Login], options: Any) -> list[Login]:
-    """The logins a collector can use; NO_LOGIN if it needs none."""
-    from poller.collectors.api import needs_credential
-
-    suitable = [login for login in opened if isinstance(login.credential, collector.credentials)]
-    if suitable:
-        return suitable
-
-    needed = options is not None and needs_credential(collector, options)
-    return [] if needed else [NO_LOGIN]
+    return {
+        each.name: discovery_choice.logins(each, stored, options.get(each.name)) for each in chosen
+    }
 
 
 def _stored(names: Sequence[str], address: str) -> list[Login]:

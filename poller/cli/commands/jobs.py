@@ -19,6 +19,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import job_tables, render
 from poller.cli.output.render import Json
 from poller.domain.inventory.did_you_mean import refuse_unknown
+from poller.domain.jobs import plan_text
 from poller.domain.jobs.job_health import JobState
 from poller.domain.jobs.job_run import Status
 from poller.presentation import formatting
@@ -136,8 +137,8 @@ def run(
     from poller.service import job_actions
 
     patience_s = job_arguments.timeout_s(timeout, wait)
-    plan_ms = None if plan is None else job_arguments.instant_ms("--plan", plan)
-    wanted = None if scope is None else job_arguments.scope(scope)
+    plan_ms = None if plan is None else plan_text.parse_instant_ms("--plan", plan)
+    wanted = None if scope is None else plan_text.parse_scope("--scope", scope)
     services = bootstrap.services()
     inventory_database.database(services)
     with job_arguments.broken_explained(services, name):
@@ -169,7 +170,7 @@ def history(
     from poller.service import job_listing
     from poller.service.job_listing import RunsQuery
 
-    wanted = None if scope is None else job_arguments.scope(scope)
+    wanted = None if scope is None else plan_text.parse_scope("--scope", scope)
     if wanted and name is None:
         raise errors.InvalidInput("--scope: of which job?", hint="poller jobs history NAME --scope")
     services = bootstrap.services()

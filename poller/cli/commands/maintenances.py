@@ -30,7 +30,8 @@ MaintenanceId = Annotated[
 
 def _what(item: Item) -> str:
     rule = f"rule {item['rule']}" if item["rule"] else ""
-    alert = f"alert {item['alert']}" if item["alert"] else ""
+    silenced = item["alert"].partition("|")[0]
+    alert = f"one alert of the rule {silenced}" if silenced else ""
     return " ".join(part for part in (item["where"], rule, alert) if part)
 
 

@@ -72,7 +72,8 @@ def command(
     if as_json:
         return
     times = formatting.counted(len(items), "time")
-    render.note(f"{name} would have fired {times} in {since}; looked at {answer.looked_at:,}")
+    looked_at = formatting.counted(answer.looked_at, answer.noun)
+    render.note(f"{name} would have fired {times} in {since}; looked at {looked_at}")
     render.notes(answer.notes)
 
 

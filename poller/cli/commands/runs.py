@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -37,7 +38,7 @@ _COLUMNS = (
     column("SAMPLES", "samples", right=True, fit=Fit.WHOLE, spare=2),
     column("TRY", "attempt", right=True, fit=Fit.WHOLE, spare=3),
     column("RUNNER", "runner", fit=Fit.WHOLE, spare=4),
-    column("MESSAGE", "message", fit=Fit.REST),
+    replace(column("MESSAGE", "message", fit=Fit.REST), wraps=True),
 )
 
 

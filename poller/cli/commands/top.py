@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from poller import bootstrap, errors
+from poller.cli.arguments.filter_options import FilterOptions
+from poller.cli.arguments.option_group import expand_options
 from poller.cli.output import render
 from poller.domain.fleet import search_words
 from poller.domain.inventory import target_filter
 from poller.domain.inventory.target_filter import TargetFilter, TargetState
-from poller.presentation import health
+from poller.presentation import formatting, health
 from poller.presentation.store_check import StoreCheck
 from poller.service import command_actor
 from poller.state.cluster import overview_reader
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 MOST_ROWS = 100
 
 
+@expand_options
 def command(
-    where: Annotated[str, typer.Option("--where", help="Only devices that match.")] = "",
+    *,
+    selection: FilterOptions,
     every_s: Annotated[
         float, typer.Option("--every", min=1, max=60, help="Seconds between two looks.")
     ] = 2.0,
@@ -44,14 +48,22 @@ def command(
         raise errors.InvalidInput(
             "poller top needs a terminal", hint="poller status, or poller status --failing --json"
         )
-    search_words.as_filter(where)
+    where = _text_of(selection)
     services = bootstrap.services()
-    done = _run(services, TopState(where=where), every_s, may_poll)
+    done = _run(services, TopState(where=where, may_poll=may_poll), every_s)
     for line in done:
         render.note(f"the same as a command: {line}")
 
 
-def _run(services: Services, state: TopState, every_s: float, may_poll: bool) -> list[str]:
+def _text_of(selection: FilterOptions) -> str:
+    """The filter of the options as one text, as `/` takes it. Raises InvalidInput."""
+    typed = search_words.as_filter(selection.where or "")
+    others = replace(selection, where=None)
+    wanted = typed if others.is_empty else target_filter.merge(typed, others.parse())
+    return (selection.where or "") if others.is_empty else target_filter.text(wanted)
+
+
+def _run(services: Services, state: TopState, every_s: float) -> list[str]:
     """Show the screen until q. Returns the commands that would have done the same."""
     from rich.console import Group
     from rich.live import Live
@@ -79,9 +91,10 @@ def _run(services: Services, state: TopState, every_s: float, may_poll: bool) ->
                 state = replace(state, detail=_why(services, state.selected))
                 commands.append(f"poller why {shlex.quote(state.selected)}")
             elif wish is Wish.POLL:
-                note = _poll(services, state.selected) if may_poll else "start with --write to poll"
+                can = state.may_poll
+                note = _poll(services, state.selected) if can else "start with --write to poll"
                 state = replace(state, note=note)
-                if may_poll:
+                if can:
                     commands.append(f"poller poll {shlex.quote(state.selected)}")
 
 
@@ -95,10 +108,12 @@ def _read(services: Services, state: TopState) -> TopData:
     actor = command_actor.of_command()
     try:
         wanted = _wanted(state)
-        found = device_listing.page(services, actor, wanted, MOST_ROWS).devices
-        return TopData(view, verdict, fleet_picture.picture(services), found)
+        found = device_listing.page(services, actor, wanted, MOST_ROWS)
+        picture = fleet_picture.picture(services)
+        return TopData(view, verdict, picture, found.devices, more=found.last is not None)
     except (errors.InvalidInput, errors.NotFound, errors.StoreError) as error:
-        return TopData(view, verdict, fleet_picture.FleetPicture(), (), str(error))
+        text = f"{error}; {error.hint}" if error.hint else str(error)
+        return TopData(view, verdict, fleet_picture.FleetPicture(), (), text)
 
 
 def _wanted(state: TopState) -> TargetFilter:
@@ -129,4 +144,4 @@ def _poll(services: Services, device: str) -> str:
         asked = poll_actions.request(services, actor, chosen, device)
     except errors.PollerError as error:
         return str(error)
-    return f"{device} will be polled at once ({len(asked.ids)} targets)"
+    return f"{device} will be polled at once ({formatting.counted(len(asked.ids), 'target')})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -40,7 +41,7 @@ _RUNS = (
     column("SLOWEST", "slowest", fit=Fit.WHOLE),
     duration_column("FOR", "slowest_seconds"),
     column("WORKER", "runner", fit=Fit.WHOLE, spare=1),
-    column("MESSAGE", "message", fit=Fit.REST),
+    replace(column("MESSAGE", "message", fit=Fit.REST), wraps=True),
 )
 _WORKERS = (
     column("WORKER", "worker", fit=Fit.WHOLE),
@@ -87,10 +88,10 @@ def _print_all(found: Sequence[Explanation], as_json: bool) -> None:
         _print_one(found[0], as_json=False)
         return
     for each in found:
-        render.echo(f"{each.facts.name}: {each.sentence}")
+        render.paragraph(f"{each.facts.name}: {each.sentence}")
     shown = {alert.id: alert for each in found for alert in each.facts.alerts}
     for alert in shown.values():
-        render.echo(alert_sentences.sentence(alert, found[0].facts.now_ms))
+        render.paragraph(alert_sentences.sentence(alert, found[0].facts.now_ms))
     worst = found[0].facts.name
     render.note(f"all details of one target: poller why {worst}")
 
@@ -100,11 +101,11 @@ def _print_one(found: Explanation, as_json: bool) -> None:
     if as_json:
         render.document(why_types.SCHEMA, body)
         return
-    render.echo(f"{found.facts.name}: {found.sentence}")
+    render.paragraph(f"{found.facts.name}: {found.sentence}")
     for sentence in found.also:
-        render.echo(f"also: {sentence}")
+        render.paragraph(f"also: {sentence}")
     for alert in body["alerts"]:
-        render.echo(alert["sentence"])
+        render.paragraph(alert["sentence"])
     if found.hint:
         render.echo(f"try: {found.hint}")
     _print_details(body)

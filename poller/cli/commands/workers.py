@@ -1,16 +1,26 @@
-"""`poller workers`: the workers, their tags, collectors and load, and those that were lost."""
+"""`poller workers`: the workers, their tags, collectors and load, lost ones, and drains."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from poller import bootstrap
+from poller.cli.command_tree import Listing
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, Item, column
+from poller.cli.output.columns import Column, Fit, Item, column, plain
 from poller.presentation import formatting
 from poller.presentation.cluster import workers_json
 from poller.state.cluster import overview_reader
 
+app = typer.Typer(cls=Listing, help="Workers: their load, those that were lost, and drains.")
 
-def command(as_json: render.Json = False) -> None:
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The workers' names.")]
+
+
+@app.command("list")
+def list_(as_json: render.Json = False) -> None:
     """List workers with their tags, collectors, load and last poll; running workers come first."""
     services = bootstrap.services()
     view = overview_reader.read(services.redis, services.keys)
@@ -21,11 +31,52 @@ def command(as_json: render.Json = False) -> None:
         render.note("no worker runs: poller worker, or celery -A poller worker, starts one")
 
 
+@app.command("drain")
+def drain(
+    names: Names,
+    for_: Annotated[
+        str,
+        typer.Option("--for", metavar="DURATION", help="Until they take work again, 1m to 30d."),
+    ] = "4h",
+    reason: Annotated[str, typer.Option(help="Why, for those who look later.")] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Also if a queue then has no worker.")
+    ] = False,
+    wait_s: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds to wait until they have finished.")
+    ] = 0.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print what would be done.")
+    ] = False,
+    as_json: render.Json = False,
+) -> None:
+    """Let workers finish what they have, and take nothing new until the end of the drain.
+
+    Other workers take over. A restart does not end it. Exit code 124 when --wait ran out.
+    """
+    from poller.cli.actions import worker_draining
+
+    wanted = worker_draining.Wanted(names, for_, reason, force, wait_s)
+    worker_draining.drain(wanted, dry_run, as_json)
+
+
+@app.command("resume")
+def resume(names: Names, as_json: render.Json = False) -> None:
+    """Let drained workers take work again."""
+    from poller.cli.actions import worker_draining
+
+    worker_draining.resume(names, as_json)
+
+
 def _state(item: Item) -> str:
-    """`running`, or `lost 3 m 20 s ago`."""
-    if item["state"] == "running":
+    """`running`, `drained until 14:00:00Z`, or `lost 3 m 20 s ago`."""
+    if item["state"] != "running":
+        return f"lost {formatting.age(item['seen_seconds'] * 1000)} ago"
+    drain = item["drain"]
+    if drain is None:
         return "running"
-    return f"lost {formatting.age(item['seen_seconds'] * 1000)} ago"
+    verb = "drained" if drain["is_done"] else "draining"
+    return f"{verb} until {plain(drain['until'])}"
 
 
 def _tags(item: Item) -> str:

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from poller import errors
-from poller.cli.direct.discovery import AddressResult, Suggested
 from poller.cli.inventory import discovered_form
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column, option_text
+from poller.service.discovery.address_discovery import AddressResult, Suggested
 
 _COLUMNS = (
     column("COLLECTOR", "collector", fit=Fit.WHOLE),

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from poller.cli.direct.discovery import AddressResult, Suggested
+from poller.service.discovery.address_discovery import AddressResult, Suggested
 from poller.service.inventory_forms import csv_form
 
 _TARGET_COLUMNS = ("name", "collector", "options", "credential")

@@ -116,6 +116,15 @@ def echo(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
+def paragraph(text: str) -> None:
+    """Print a sentence: on a terminal it is wrapped between words, in a pipe it is one line."""
+    if not sys.stdout.isatty() or accessible():
+        echo(text)
+        return
+    for line in wrapped(text, console(), indent=2):
+        echo(line)
+
+
 def note(text: str) -> None:
     """Print a line that is not part of the result, on stderr."""
     sys.stderr.write(text + "\n")

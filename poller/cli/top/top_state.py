@@ -31,6 +31,7 @@ class TopData:
     fleet: FleetPicture
     devices: Sequence[ListedDevice]
     problem: str = ""  # of the filter, or of a store
+    more: bool = False  # more devices match than were read
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class TopState:
     selected: str = ""  # the name of a device: the mark follows it when rows move
     typed: str | None = None
     paused: bool = False
+    may_poll: bool = False
     note: str = ""
     detail: Sequence[str] = ()  # sentences about the opened device
 
@@ -99,4 +101,4 @@ def _moved(state: TopState, step: int) -> TopState:
         return state
     at = names.index(state.selected) if state.selected in names else 0
     place = min(len(names) - 1, max(0, at + step))
-    return replace(state, selected=names[place], detail=())
+    return replace(state, selected=names[place], detail=(), note="")

@@ -20,7 +20,6 @@ from poller.collectors.memory.answer_budget import Hold
 from poller.collectors.routeros import api_client, families
 from poller.collectors.routeros.api_client import ApiClient
 from poller.collectors.routeros.families import FAMILIES
-from poller.collectors.routeros.families.family import Rows
 from poller.collectors.routeros.family_reader import CommandCache, FamilyReader
 from poller.collectors.routeros.options import (
     PLAIN_PORT_HINT,
@@ -102,12 +101,13 @@ class RouterOsCollector:
 
     async def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
         """Suggest a target if a router at the address accepts the login."""
-        rows = await poll.session(self, partial(_read_resource, hold=_hold(poll)))
-        resource = rows[0] if rows else {}
-        version = resource.get("version", "of an unknown version")
-        board = resource.get("board-name", "unknown hardware")
+        found = await poll.session(self, partial(_read_resource, hold=_hold(poll)))
+        version = found.get("version", "of an unknown version")
+        board = found.get("board-name", "unknown hardware")
         options = poll.options.model_dump(mode="json", exclude_unset=True)
-        yield api.Suggestion(options, f"RouterOS {version} on {board}")
+        name = found.get("name", "")
+        facts = {"identity": name, "RouterOS": version, "board": board}
+        yield api.Suggestion(options, f"RouterOS {version} on {board}", name, facts)
 
     def check_options(self, options: Any) -> None:
         if options.trust is not None:
@@ -181,9 +181,12 @@ def _hold(poll: api.Poll) -> Hold:
     return partial(answer_budget.shared.add, poll)
 
 
-async def _read_resource(client: ApiClient, hold: Hold) -> Rows:
+async def _read_resource(client: ApiClient, hold: Hold) -> dict[str, str]:
+    """Return version, board and identity of a router."""
     client.begin_poll(hold)
-    return await client.print("/system/resource", "version,board-name")
+    resource = await client.print("/system/resource", "version,board-name")
+    identity = await client.print("/system/identity", "name")
+    return {key: value for row in (*identity, *resource) for key, value in row.items()}
 
 
 async def _connect(address: str, options: RouterOsOptions) -> ApiClient:

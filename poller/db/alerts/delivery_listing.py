@@ -18,8 +18,10 @@ from poller.db.in_list import in_list
 from poller.domain.access.actor import Actor
 from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.alerts.telling.delivery import Delivery, DeliveryState, notice_key
+from poller.domain.alerts.telling.notice import KEY_LENGTH, NoticeKind
 
 _DEAD = deliveries.c.state == DeliveryState.DEAD.value
+_IS_TEST = deliveries.c.kind == NoticeKind.TEST.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,8 @@ def _of_alert(conn: Connection, alert_id: int) -> sa.ColumnElement[bool]:
         .join(alert_tellings, alert_tellings.c.delivery_id == deliveries.c.id)
         .where(alert_tellings.c.alert_id == alert_id)
     )
-    keys = sorted({notice_key(row.key) for row in conn.execute(query)})
-    return sa.or_(sa.false(), *(deliveries.c.key.startswith(key) for key in keys))
+    keys = sorted({notice_key(row.key)[:KEY_LENGTH] for row in conn.execute(query)})
+    return in_list(sa.func.substr(deliveries.c.key, 1, KEY_LENGTH), keys)
 
 
 def one(engine: Engine, delivery_id: int) -> Delivery:
@@ -86,14 +88,16 @@ def one(engine: Engine, delivery_id: int) -> Delivery:
 
 
 def counts(engine: Engine) -> dict[str, ReceiverCounts]:
-    """The counts of each receiver that has deliveries."""
+    """The counts of each receiver that has deliveries. A test that failed is not counted as dead:
+    nobody can retry it.
+    """
     state, receiver = deliveries.c.state, deliveries.c.receiver
     of_states = sa.select(
         receiver,
         state,
         sa.func.count().label("number"),
         sa.func.min(deliveries.c.created_ms).label("oldest_ms"),
-    ).where(state != DeliveryState.SENT.value)
+    ).where(state != DeliveryState.SENT.value, ~_IS_TEST)
     newest = (
         sa.select(sa.func.max(deliveries.c.id).label("id"))
         .where(state != DeliveryState.WAITING.value)
@@ -137,9 +141,9 @@ def retry(
     """
     chosen = in_list(deliveries.c.id, ids) if ids else deliveries.c.receiver == receiver
     with sql.writing(engine) as conn:
-        query = sa.select(deliveries.c.id).where(_DEAD, deliveries.c.kind != "test", chosen)
+        query = sa.select(deliveries.c.id).where(_DEAD, ~_IS_TEST, chosen)
         found = sorted(row.id for row in conn.execute(query))
-        _refuse_others(set(ids) - set(found))
+        _refuse_others(conn, set(ids) - set(found))
         values = {
             "state": DeliveryState.WAITING.value,
             "attempts": 0,
@@ -156,7 +160,14 @@ def retry(
         return found
 
 
-def _refuse_others(ids: Collection[int]) -> None:
+def _refuse_others(conn: Connection, ids: Collection[int]) -> None:
+    query = sa.select(deliveries.c.id, deliveries.c.route).where(in_list(deliveries.c.id, ids))
+    for row in conn.execute(query.where(_IS_TEST).order_by(deliveries.c.id)):
+        raise errors.InvalidInput(
+            f"delivery {row.id} is a test, and tests are not tried again",
+            hint=f"poller notify test {row.route} sends another one",
+            field="ids",
+        )
     if ids:
         named = ", ".join(map(str, sorted(ids)[:10]))
         raise errors.NotFound(

@@ -25,6 +25,7 @@ from poller.domain.alerts.telling.delivery import (
     delivery_key,
 )
 from poller.domain.alerts.telling.notice import Notice
+from poller.domain.failures import delivery_backoff
 
 #: Waiting deliveries of one receiver that are looked at for the next one to send.
 _LOOKED_AT = 50
@@ -193,6 +194,14 @@ def end_attempt(
 def hurry(engine: Engine, receiver: str, now_ms: int) -> None:
     """Let every waiting delivery of a receiver be due now: it answers again."""
     wanted = sa.and_(_WAITING, deliveries.c.receiver == receiver, deliveries.c.due_ms > now_ms)
+    with sql.writing(engine) as conn:
+        conn.execute(deliveries.update().where(wanted).values(due_ms=now_ms))
+
+
+def bring_near(engine: Engine, now_ms: int) -> None:
+    """Let every delivery be due now that is due later than any wait: by a clock that was ahead."""
+    longest_ms = round(2000 * delivery_backoff.MOST_ASKED_S)
+    wanted = sa.and_(_WAITING, deliveries.c.due_ms > now_ms + longest_ms)
     with sql.writing(engine) as conn:
         conn.execute(deliveries.update().where(wanted).values(due_ms=now_ms))
 

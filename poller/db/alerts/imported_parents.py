@@ -23,6 +23,8 @@ class ImportedParents:
     given: Mapping[str, str] = field(default_factory=dict)  # "" is none
     stored: Mapping[str, str] = field(default_factory=dict)
     known: frozenset[str] = frozenset()  # names that are devices, stored or in the file
+    together: Mapping[str, str] = field(default_factory=dict)  # as they would be
+    going_round: frozenset[str] = frozenset()  # devices that would be above themselves
 
     def problems(self, device: str) -> Iterator[Problem]:
         """Yield what is wrong with the parent of one device of the file."""
@@ -33,15 +35,19 @@ class ImportedParents:
             hint = "name a stored device, or one of this file"
             yield Problem("parent", f'no device named "{parent}"', hint)
             return
-        names = parent_chain.round_trip(self._together(), device)
-        if names:
-            text = f"the chain of parents goes round: {parent_chain.text(names)}"
+        if device in self.going_round:
+            names = parent_chain.round_text(self.together, device)
+            text = f"the chain of parents goes round: {names}"
             yield Problem("parent", text, "give one of them no parent")
 
     def changes(self, device: str) -> bool:
         """Whether the file changes the parent of a device."""
         given = self.given.get(device)
         return given is not None and given != self.stored.get(device, "")
+
+    def pair(self, device: str) -> tuple[str, str]:
+        """Return the stored parent of a device, and the one that the file gives."""
+        return self.stored.get(device, ""), self.given.get(device, "")
 
     def store(self, change: Change) -> None:
         """Store the parents that differ. All devices of the file are stored already."""
@@ -51,10 +57,6 @@ class ImportedParents:
         parent_rows.set_one(change, gone, "")
         wanted = {ids[name]: ids[parent] for name, parent in changed.items() if parent}
         parent_rows.set_many(change, wanted, parent_rows.IMPORT)
-
-    def _together(self) -> dict[str, str]:
-        merged = {**self.stored, **self.given}
-        return {name: parent for name, parent in merged.items() if parent}
 
 
 def read(conn: Connection, drafts: Iterable[DeviceDraft]) -> ImportedParents:
@@ -69,7 +71,11 @@ def read(conn: Connection, drafts: Iterable[DeviceDraft]) -> ImportedParents:
         return ImportedParents()
     elsewhere = set(given.values()) - names
     known = names | set(_ids(conn, elsewhere))
-    return ImportedParents(given, parent_rows.by_name(conn), frozenset(known))
+    stored = parent_rows.by_name(conn)
+    merged = {**stored, **given}
+    together = {name: parent for name, parent in merged.items() if parent}
+    going_round = frozenset(parent_chain.going_round(together))
+    return ImportedParents(given, stored, frozenset(known), together, going_round)
 
 
 def _ids(conn: Connection, names: Iterable[str]) -> dict[str, int]:

@@ -26,6 +26,7 @@ from poller.db.tables import credentials, devices, sites, targets
 from poller.domain.access import audit_entry
 from poller.domain.access.audit_entry import AuditEntry
 from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
+from poller.domain.inventory.import_changes import ImportChanges
 
 _ROWS_PER_STATEMENT = 5_000
 
@@ -99,11 +100,13 @@ def apply_import(
     update: bool = False,
     dry_run: bool = False,
     author: Author = NOBODY,
+    changes: ImportChanges | None = None,
 ) -> Imported:
     """Store all rows in one transaction. Existing devices are an error unless `update`.
 
     An update changes the fields that a row gives; other fields, and targets that the file does not
-    mention, stay. An unchanged row keeps its version. Raises Refused without a change.
+    mention, stay. An unchanged row keeps its version. `changes` takes what is changed. Raises
+    Refused without a change, EditConflict for other changes than `changes` expects.
     """
     result = Imported(0, 0, 0, 0)
     with suppress(_NothingStored), inventory_feed.change(engine, author) as change:
@@ -114,7 +117,9 @@ def apply_import(
             refused = Refused(message, hint="correct them and import again")
             refused.misfits = misfits
             raise refused
-        result = _store(change, rows, existing)
+        result = _store(change, rows, existing, changes)
+        if changes is not None:
+            changes.refuse_others()
         if dry_run or result.nothing:
             raise _NothingStored
         change.record(_entry(rows, result))
@@ -214,8 +219,12 @@ def _credential_problems(name: str | None, known: _Existing) -> Iterator[Problem
         yield Problem("credential", f'no credential named "{name}"', hint)
 
 
-def _store(change: Change, rows: Sequence[Row], known: _Existing) -> Imported:
+def _store(
+    change: Change, rows: Sequence[Row], known: _Existing, changes: ImportChanges | None
+) -> Imported:
     site_ids = _site_ids(change, {row.device.site for row in rows} - {None, ""})
+    if changes is not None:
+        changes.name_references(site_ids, known.credentials)
     written: list[dict[str, Any]] = []
     changed_ids: list[int] = []
     for row in rows:
@@ -225,6 +234,9 @@ def _store(change: Change, rows: Sequence[Row], known: _Existing) -> Imported:
         if old is not None and _is_unchanged(values, old) and not has_new_parent:
             continue
         written.append(values)
+        if changes is not None:
+            parent = known.parents.pair(row.device.name) if has_new_parent else None
+            changes.add_device(values, old, parent)
         if old is not None:
             changed_ids.append(old["id"])
 
@@ -232,7 +244,7 @@ def _store(change: Change, rows: Sequence[Row], known: _Existing) -> Imported:
     _write(change.conn, devices, written, _DEVICE_COLUMNS, _UPDATE_DEVICE)
     known.parents.store(change)
     inventory_feed.stamp_targets(change, in_list(targets.c.device_id, changed_ids))
-    counts = _store_targets(change, rows, known)
+    counts = _store_targets(change, rows, known, changes)
     _gather_statistics(change.conn, len(written))
     return Imported(
         added=len(rows) - len(known.devices),
@@ -272,7 +284,9 @@ def _gather_statistics(conn: Connection, rows: int) -> None:
         conn.exec_driver_sql("ANALYZE sites, devices, targets")
 
 
-def _store_targets(change: Change, rows: Sequence[Row], known: _Existing) -> Counter[str]:
+def _store_targets(
+    change: Change, rows: Sequence[Row], known: _Existing, changes: ImportChanges | None
+) -> Counter[str]:
     """Write the targets. Returns the numbers `added`, `updated` and `unchanged`."""
     names = {"names": [row.device.name for row in rows]}
     device_ids = dict(change.conn.execute(_DEVICE_IDS, names).all())
@@ -295,6 +309,8 @@ def _store_targets(change: Change, rows: Sequence[Row], known: _Existing) -> Cou
             else:
                 counts["updated"] += 1
             written.append(values)
+            if changes is not None:
+                changes.add_target(row.device.name, values, old)
     # Workers know a target with its siblings.
     inventory_feed.stamp_targets(change, in_list(targets.c.device_id, sorted(grown)))
     written.sort(key=itemgetter("device_id", "name"))

@@ -93,6 +93,7 @@ def _summary(
         # A run by hand of an older plan may have succeeded after the newest plan failed.
         failures=max(row.failures, 1) if has_failed else row.failures,
         newest_plan_ms=newest.plan.plan_ms if newest else None,
+        usual_ms=success.duration_ms if success else None,
     )
 
 

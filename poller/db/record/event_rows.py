@@ -102,6 +102,12 @@ def recent(engine: Engine, wanted: EventFilter, limit: int) -> list[Event]:
     return found
 
 
+def oldest_ms(engine: Engine) -> int:
+    """Return the instant of the oldest event; 0 if there is none. Raises StoreError."""
+    with sql.single_read(engine) as conn:
+        return int(conn.execute(sa.select(sa.func.min(events.c.at_ms))).scalar() or 0)
+
+
 def _branches(wanted: EventFilter) -> list[Branch]:
     """Return the branches: by device for a few, else by kind, else all events by their time."""
     names = _names(wanted)

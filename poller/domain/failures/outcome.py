@@ -63,6 +63,12 @@ def from_error(error: errors.DeviceError, readings: ReadingSet | None = None) ->
     return Outcome(result, error.error_code, message, readings)
 
 
+def error_of(code: str, message: str) -> errors.DeviceError:
+    """Return the device error of a code, such as that of a poll elsewhere."""
+    kinds = {each.error_code: each for each in errors.DeviceError.__subclasses__()}
+    return kinds.get(code, errors.DeviceError)(message)
+
+
 def clean(text: str, limit: int = MESSAGE_LIMIT) -> str:
     """Return a printable, single-line text of bounded length: devices and plugins send anything."""
     printable = "".join(c if c.isprintable() else " " for c in text.strip())

@@ -94,9 +94,18 @@ class AddressMatch:
 
 
 def wildcard_expression(pattern: str) -> str:
-    """Return the regular expression of a pattern in which * and ? are wildcards."""
-    escaped = re.escape(pattern)
-    return escaped.replace(r"\*", ".*").replace(r"\?", ".")
+    """Return the regular expression of a pattern in which * and ? are wildcards.
+
+    A part between two * is taken where it stands first, for good (an atomic group): whatever the
+    pattern, a match takes time in step with the text.
+    """
+    first, *others = (
+        re.escape(part).replace(r"\?", ".") for part in re.sub(r"\*+", "*", pattern).split("*")
+    )
+    if not others:
+        return first
+    *middle, last = others
+    return "".join((first, *(f"(?>.*?{part})" for part in middle), ".*", last))
 
 
 def parse(text: str) -> TargetFilter:

@@ -38,6 +38,7 @@ class JobSummary:
     newest_plan_ms: int | None = None  # if it is not that of `last`
     losses: int = 0  # attempts in a row whose runner was lost
     lost_ms: int = 0  # when the last of them was closed
+    usual_ms: int | None = None  # what the newest success took
 
     def held_until_ms(self, now_ms: int) -> int | None:
         """Until when the job is held back; None if it is not."""

@@ -14,6 +14,7 @@ One round of a batch is one increment of a few fields. The fields are those of t
 from __future__ import annotations
 
 import enum
+import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,6 +50,23 @@ class TimeTotals:
             counts.append(total)
         return counts
 
+    def quantile_ms(self, share: float) -> float | None:
+        """The value that this share of all values does not exceed, about; None without values.
+
+        Values are taken as spread evenly over their bucket. Infinity is one above the last edge.
+        """
+        rank = share * self.buckets.total()
+        if not rank:
+            return None
+        below = 0
+        for index, edge_ms in enumerate(EDGES_MS):
+            number = self.buckets[index]
+            if number and below + number >= rank:
+                lower_ms = EDGES_MS[index - 1] if index else 0
+                return lower_ms + (edge_ms - lower_ms) * (rank - below) / number
+            below += number
+        return math.inf
+
 
 @dataclass(slots=True)
 class PollTotals:
@@ -57,6 +75,16 @@ class PollTotals:
     outcomes: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     times: dict[Time, TimeTotals] = field(default_factory=lambda: {t: TimeTotals() for t in Time})
+
+    @property
+    def polls(self) -> int:
+        """Polls that ended with an answer of the device, or without one."""
+        return sum(self.outcomes[result] for result in ("ok", "partial", "failed"))
+
+    @property
+    def answered(self) -> int:
+        """Polls that the device answered, in full or in part."""
+        return self.outcomes["ok"] + self.outcomes["partial"]
 
 
 def of_round(collector: str, runs: Sequence[Run], finished: Collection[int]) -> dict[str, int]:

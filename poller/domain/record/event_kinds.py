@@ -37,6 +37,8 @@ class Kind(enum.StrEnum):
     WORKER_DEATH_EXPLAINED = "worker_death_explained"  # the loss was an event before
     WORKER_LEFT = "worker_left"
     WORKER_STALLED = "worker_stalled"
+    WORKER_DRAINED = "worker_drained"  # a person asked it to take nothing new
+    WORKER_RESUMED = "worker_resumed"
     QUEUE_ENTRY_REFUSED = "queue_entry_refused"
     COLLECTOR_ISOLATED = "collector_isolated"
     COLLECTOR_QUARANTINED = "collector_quarantined"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from poller.domain.metrics.poll_totals import PollTotals
 from poller.domain.record.event_kinds import Event
 from poller.domain.record.sink_report import SinkReport
+from poller.domain.scheduling.worker_drain import Drain
 
 
 class State(enum.StrEnum):
@@ -71,6 +72,8 @@ class Worker:
     pid: int = 0  # of its main process, on its host; 0 of a worker of an earlier release
     sinks: Sequence[SinkReport] = ()  # in the order of its settings
     version: str = ""  # of poller; "" of a worker of an earlier release
+    drain: Drain | None = None  # it takes nothing new until the end of this
+    unfinished: int = 0  # messages that it took and has not finished, retries that wait too
 
     @property
     def key(self) -> str:

@@ -29,8 +29,20 @@ def reason(queue: str, living: Sequence[Worker]) -> str:
     nearest = min(missing_by_worker, key=lambda name: len(missing_by_worker[name]))
     lacks = missing_by_worker[nearest]
     if not lacks:
-        return f"{nearest} fits, and has not taken it up yet"
+        fitting = [worker for worker in living if not missing_by_worker[worker.name]]
+        return _untaken(fitting)
     return f"{needed}; {_comparison(len(living), needs, nearest, lacks)}"
+
+
+def _untaken(fitting: Sequence[Worker]) -> str:
+    """Why none of the workers that could serve a queue does."""
+    for worker in fitting:
+        if worker.drain is None:
+            return f"{worker.name} fits, and has not taken it up yet"
+    drained = fitting[0]
+    by = drained.drain.by if drained.drain else ""
+    others = f", and so are {len(fitting) - 1:,} more" if len(fitting) > 1 else ""
+    return f"{drained.name} fits, but was drained by {by}{others}"
 
 
 def missing_needs(

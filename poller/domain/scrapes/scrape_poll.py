@@ -1,4 +1,7 @@
-"""A poll of a scrape on its way to a worker, and its result on the way back, without secrets."""
+"""A poll of a scrape on its way to a worker, and its result on the way back, without secrets.
+
+Pages send test polls and discoveries the same way.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ EXACT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class ScrapePoll:
-    """One poll of an address. `credential_id` names a credential of the vault."""
+    """One poll of an address. `credential_id` names a credential of the vault.
+
+    With `discovers` the collector suggests targets and reads nothing else.
+    """
 
     collector: str
     address: str
@@ -33,6 +39,7 @@ class ScrapePoll:
     credential_id: int | None = None
     is_public: bool = False  # the community `public`, as in the files of snmp_exporter
     requires: Mapping[str, str] = field(default_factory=dict)
+    discovers: bool = False
 
     @property
     def name(self) -> str:
@@ -45,13 +52,26 @@ class ScrapePoll:
         return queue_of(self.requires)
 
     def to_json(self) -> str:
-        """Return the canonical text."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        """Return the canonical text, which workers of an earlier release read if it can be."""
+        fields = asdict(self)
+        if not self.discovers:
+            del fields["discovers"]
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> ScrapePoll:
         """Return the poll of a text."""
         return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTarget:
+    """A target that a collector suggests, with what the device says about itself."""
+
+    options: Mapping[str, Any]
+    reason: str
+    name: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +87,7 @@ class ScrapeResult:
     duration_ms: int = 0
     readings: ReadingSet | None = None
     limit_ms: int = 0  # the time that the poll had
+    found: Sequence[FoundTarget] = ()  # of a discovery
 
     def was_cut_before(self, time_ms: int) -> bool:
         """Whether nothing was read in a time that is shorter than this one."""
@@ -75,7 +96,7 @@ class ScrapeResult:
 
     def to_text(self) -> str:
         """Return the text for Redis: numbers and shapes packed."""
-        head = [
+        head: list[Any] = [
             self.result.value,
             self.code,
             self.message,
@@ -85,6 +106,8 @@ class ScrapeResult:
             self.duration_ms,
             self.limit_ms,
         ]
+        if self.found:
+            head.append([asdict(each) for each in self.found])
         parts = [json.dumps(head)]
         if self.readings is not None:
             values = zlib.compress(pack([_exact(each) for each in self.readings.values]), 1)
@@ -95,14 +118,26 @@ class ScrapeResult:
     def from_text(cls, text: str) -> ScrapeResult:
         """Return the result of a text."""
         head, *packed = text.split("\n")
-        result, code, message, failed, sent, retried, duration_ms, limit_ms = json.loads(head)
+        result, code, message, failed, sent, retried, duration_ms, limit_ms, *more = json.loads(
+            head
+        )
         readings = None
         if packed:
             shape = SeriesSet.from_packed(base64.b64decode(packed[0]))
             readings = ReadingSet(shape, unpack(zlib.decompress(base64.b64decode(packed[1]))))
         parts = [(part, error) for part, error in failed]
+        found = [FoundTarget(**each) for each in (more[0] if more else ())]
         return cls(
-            Result(result), code, message, parts, sent, retried, duration_ms, readings, limit_ms
+            Result(result),
+            code,
+            message,
+            parts,
+            sent,
+            retried,
+            duration_ms,
+            readings,
+            limit_ms,
+            found,
         )
 
 

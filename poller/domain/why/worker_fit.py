@@ -61,6 +61,8 @@ def _obstacles(worker: Worker, facts: TargetFacts) -> Iterator[str]:
     lacks = unroutable.missing_needs(queue, worker.collectors, worker.tags)
     if lacks:
         yield f"lacks {' and '.join(lacks)}"
+    elif worker.drain is not None:
+        yield f"fits, and was drained by {worker.drain.by}"
     elif queue not in worker.queues:
         yield "fits, and has not taken the queue up yet"
     record = facts.cluster.crashes.get(worker.collectors.get(collector, ""))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from poller.domain.metrics.queue_times import QueueTimes
 from poller.domain.record.overview import Load, Overview, Worker
-from poller.domain.scheduling import queue_routing, unroutable
+from poller.domain.scheduling import queue_routing, unroutable, worker_drain
 from poller.presentation import running_workers
 from poller.presentation.record import instants
 from poller.presentation.record.instants import Instant
@@ -18,6 +18,16 @@ SCHEMA = "poller.workers/1"
 NO_TIMES = QueueTimes()
 #: The time over which used worker-seconds are added up.
 MINUTE_S = 60.0
+
+
+class DrainItem(BaseModel):
+    """A drain: the worker finishes what it has, and takes nothing new until its end."""
+
+    since: Instant | None
+    until: Instant | None
+    by: str
+    reason: str
+    is_done: bool = Field(description="True: it left its queues and finished what it had.")
 
 
 class WorkerItem(BaseModel):
@@ -44,6 +54,10 @@ class WorkerItem(BaseModel):
     rate_limit: str
     store_error: str = Field(description="Why it cannot poll or write now; empty for no reason.")
     version: str = Field(description="Its release of poller; empty if it does not tell.")
+    drain: DrainItem | None = Field(description="Null: it takes work.")
+    unfinished: int = Field(
+        description="Batches and jobs that it took and has not finished, waiting retries too."
+    )
 
 
 class DomainItem(BaseModel):
@@ -122,6 +136,21 @@ def _worker(worker: Worker, view: Overview) -> WorkerItem:
         rate_limit=worker.rate_limit,
         store_error=worker.store_error,
         version=worker.version,
+        drain=_drain(worker),
+        unfinished=worker.unfinished,
+    )
+
+
+def _drain(worker: Worker) -> DrainItem | None:
+    drain = worker.drain
+    if drain is None:
+        return None
+    return DrainItem(
+        since=instants.of_ms(drain.since_ms),
+        until=instants.of_ms(drain.until_ms),
+        by=drain.by,
+        reason=drain.reason,
+        is_done=worker_drain.is_drained(worker),
     )
 
 

@@ -52,10 +52,10 @@ def recent_actions(services: Services, actor: Actor) -> list[str]:
     return audit_rows.recent_actions(services.engine, _SUGGESTED_FROM)
 
 
-def record(services: Services, actor: Actor, entry: AuditEntry) -> None:
-    """Add a row about an act that changes no row in SQL. Raises StoreError."""
+def record(services: Services, actor: Actor, *entries: AuditEntry) -> None:
+    """Add rows about an act that changes no row in SQL, all or none. Raises StoreError."""
     with sql.writing(services.engine) as conn:
-        audit_rows.append(conn, actor, [entry], database_clock.read_ms(conn))
+        audit_rows.append(conn, actor, entries, database_clock.read_ms(conn))
 
 
 def document(row: AuditRow) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from poller.domain.inventory.target_filter import ANY, TargetFilter
 from poller.domain.metrics.reading import ReadingSet
 from poller.domain.metrics.series_identity import identity_option
 from poller.domain.record.event_kinds import EventFilter, Kind
+from poller.presentation import formatting
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -46,6 +47,8 @@ POLLS = 240
 MOST_FIRINGS = 1_000
 _MOST_EVENTS = 50_000
 _MOST_RUNS = 20_000
+#: The share of a span that may be without history before that is said.
+_YOUNG = 0.1
 _GOOD = (Result.OK, Result.PARTIAL)
 _DEVICE = Pair(Kind.DEVICE_WENT_DOWN, Kind.DEVICE_RECOVERED)
 _TARGET = Pair(Kind.TARGET_FAILED, Kind.TARGET_RECOVERED)
@@ -71,9 +74,15 @@ class Answer:
     """The alerts that there would have been, the first that fires first."""
 
     firings: list[Firing] = field(default_factory=list)
-    looked_at: int = 0  # targets, devices or sites
+    looked_at: int = 0  # so many of `noun`
     of: int = 0
     notes: list[str] = field(default_factory=list)
+    noun: str = "target"
+    begins_ms: int = 0  # the oldest of what was read; 0: nothing was
+
+    def note_begin(self, at_ms: int) -> None:
+        """Remember how far back history goes."""
+        self.begins_ms = min(at_ms, self.begins_ms or at_ms)
 
     @property
     def is_complete(self) -> bool:
@@ -110,8 +119,8 @@ def _by_target(services: Services, question: Question, watch: Watch) -> Answer:
     for target in watch(chosen):
         if time.monotonic() >= until_mono or len(answer.firings) >= MOST_FIRINGS:
             break
-        held = list(_judged(services, question, target) if is_metric else ())
-        held += () if is_metric else _without_data(services, question, target)
+        judged = _judged if is_metric else _without_data
+        held = list(judged(services, question, target, answer))
         answer.firings += _firings(question, held)
         answer.looked_at += 1
     answer.firings.sort(key=lambda each: each.fired_ms)
@@ -119,23 +128,27 @@ def _by_target(services: Services, question: Question, watch: Watch) -> Answer:
     return answer
 
 
-def _judged(services: Services, question: Question, target: ReplayedTarget) -> Iterator[Held]:
+def _judged(
+    services: Services, question: Question, target: ReplayedTarget, answer: Answer
+) -> Iterator[Held]:
     """Yield the times in which a rule of metrics held for the series of a target."""
     by = identity_option(target.options)
-    polls = _polls(services, question, target.id)
+    polls = _polls(services, question, target.id, answer)
     for span in judgement.replay(question.rule, polls, target.interval_ms, by):
         subject = target.subject(span.series)
         yield Held(subject, span.since_ms, span.until_ms, span.value, span.labels)
 
 
 def _polls(
-    services: Services, question: Question, target_id: int
+    services: Services, question: Question, target_id: int, answer: Answer
 ) -> Iterator[tuple[int, ReadingSet]]:
     begin_ms = question.since_ms
     while True:
         found = polls_of_span.between(
             services.engine, target_id, begin_ms, question.until_ms, POLLS
         )
+        if found:
+            answer.note_begin(found[0].at_ms)
         for stored in found:
             yield stored.at_ms, stored.readings
         if len(found) < POLLS:
@@ -143,7 +156,9 @@ def _polls(
         begin_ms = found[-1].at_ms + 1
 
 
-def _without_data(services: Services, question: Question, target: ReplayedTarget) -> Iterator[Held]:
+def _without_data(
+    services: Services, question: Question, target: ReplayedTarget, answer: Answer
+) -> Iterator[Held]:
     """Yield the times in which a target had no good run for too long."""
     condition = question.rule.condition
     assert isinstance(condition, NoData)
@@ -151,6 +166,8 @@ def _without_data(services: Services, question: Question, target: ReplayedTarget
     wanted = RunSelection([target.id], _GOOD, (), question.since_ms, question.until_ms)
     newest_first = run_pages.newest(services.engine, wanted, _MOST_RUNS)
     good_ms = sorted(named.run.plan_ms for named in newest_first)
+    if good_ms:
+        answer.note_begin(good_ms[0])
     return would_fire.without_polls(
         target.subject(), good_ms, longest_ms, question.since_ms, question.until_ms
     )
@@ -168,7 +185,10 @@ def _by_events(services: Services, question: Question) -> Answer:
     answer = Answer(_firings(question, held), len(subjects), len(subjects))
     if len(newest_first) == _MOST_EVENTS:
         answer.notes.append(f"only the newest {_MOST_EVENTS:,} events were read; ask for less time")
-    answer.notes += _age_note(services.settings.events_days, "events", question)
+    if not isinstance(condition, TargetFailing):
+        answer.noun = "site" if isinstance(condition, SiteDark) else "device"
+    answer.begins_ms = event_rows.oldest_ms(services.engine)
+    answer.notes += _age_note(services.settings.events_days, "events", question, answer)
     return answer
 
 
@@ -209,12 +229,18 @@ def _notes(services: Services, question: Question, answer: Answer) -> list[str]:
         )
     settings = services.settings
     if question.rule.is_judged_by_workers:
-        return notes + _age_note(settings.readings_days, "polls", question)
-    return notes + _age_note(settings.runs_days, "runs", question)
+        return notes + _age_note(settings.readings_days, "polls", question, answer)
+    return notes + _age_note(settings.runs_days, "runs", question, answer)
 
 
-def _age_note(days: float, what: str, question: Question) -> list[str]:
-    asked_days = (question.until_ms - question.since_ms) / 86_400_000
-    if asked_days <= days:
-        return []
-    return [f"{what} are kept for {days:g} days, so the time before was not looked at"]
+def _age_note(days: float, what: str, question: Question, answer: Answer) -> list[str]:
+    """Say so if history is younger than asked for: it is not kept for longer, or began later."""
+    span_ms = question.until_ms - question.since_ms
+    if span_ms > days * 86_400_000:
+        return [f"{what} are kept for {days:g} days, so the time before was not looked at"]
+    if answer.looked_at and not answer.begins_ms:
+        return [f"no {what} of that time are stored, so nothing was looked at"]
+    if answer.begins_ms > question.since_ms + _YOUNG * span_ms:
+        began = formatting.instant(answer.begins_ms)
+        return [f"{what} are stored since {began} only, so the time before was not looked at"]
+    return []

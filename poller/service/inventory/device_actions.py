@@ -48,6 +48,16 @@ class CheckedEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckedDevice:
+    """A new device with its first targets that can be stored, and the sites it makes."""
+
+    device: DeviceDraft
+    targets: Sequence[TargetDraft]
+    new_sites: Sequence[NewSite]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceChange:
     """A device after its change, the sites that it made, and what may be forgotten."""
 
@@ -108,16 +118,33 @@ def add(
 
     Raises InvalidInput, UnknownName (credential), AlreadyExists, NotAllowed (site).
     """
-    device = checked_device(fields)
-    site_limit.require_site(author, device.site or "")
-    site_limit.require_credential(services, author, device.credential)
-    site_limit.require_parent(services, author, device.parent)
+    new = check_new(services, author, fields, first)
+    added = devices.add(services.engine, new.device, new.targets, author)
+    return DeviceChange(added, new.new_sites, new.notes)
+
+
+def check_new(
+    services: Services,
+    author: Author,
+    fields: Mapping[str, Any],
+    first: Sequence[Mapping[str, Any]] | None = None,
+) -> CheckedDevice:
+    """Return a checked new device with its first targets. Changes nothing."""
+    device = check_fields(services, author, fields)
     wanted = default_targets(services) if first is None else first
     placed = port_placement.of_new(services.registry, device.port, wanted)
     drafts, notes = _first_targets(services, author, placed.targets, device.credential)
     created = new_sites.missing(services.engine, [device.site])
-    added = devices.add(services.engine, device, drafts, author)
-    return DeviceChange(added, created, [*placed.notes, *notes])
+    return CheckedDevice(device, drafts, created, [*placed.notes, *notes])
+
+
+def check_fields(services: Services, author: Author, fields: Mapping[str, Any]) -> DeviceDraft:
+    """Return the checked fields of a new device that its author may add. Changes nothing."""
+    device = checked_device(fields)
+    site_limit.require_site(author, device.site or "")
+    site_limit.require_credential(services, author, device.credential)
+    site_limit.require_parent(services, author, device.parent)
+    return device
 
 
 def _first_targets(

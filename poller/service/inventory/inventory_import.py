@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
@@ -17,9 +17,10 @@ from poller.db.inventory.inventory_feed import Author
 from poller.db.inventory.targets import Target
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
+from poller.domain.inventory.import_changes import FieldChange, ImportChanges, RowChange
 from poller.domain.scheduling.schedule import Defaults
 from poller.presentation import formatting
-from poller.service.inventory import collector_checks, new_sites, port_placement
+from poller.service.inventory import collector_checks, new_sites, option_secrets, port_placement
 from poller.service.inventory.new_sites import NewSite
 from poller.service.inventory_forms import file_forms
 from poller.service.inventory_forms.file_forms import Form
@@ -47,6 +48,9 @@ class ImportFile:
     #: The collector of new devices if the file says nothing about targets; None is the default
     #: one, "" is no target.
     collector: str | None = None
+    #: Return the changes, and change nothing else than the digest of a preview stands for.
+    shows_changes: bool = False
+    expected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class ImportResult:
     counts: Imported
     new_sites: Sequence[NewSite]
     notes: Sequence[str] = ()  # what is risky about the targets of the file
+    changes: Sequence[RowChange] = ()  # if they are wanted: options without secrets
+    digest: str = ""  # of these changes
 
 
 def _untracked(rows: Sequence[RawRow]) -> Iterable[RawRow]:
@@ -63,7 +69,7 @@ def _untracked(rows: Sequence[RawRow]) -> Iterable[RawRow]:
 def import_file(
     services: Services, author: Author, file: ImportFile, track: Track = _untracked
 ) -> ImportResult:
-    """Import a file, all or nothing. Raises BadFile with every problem."""
+    """Import a file, all or nothing. Raises BadFile with every problem, EditConflict."""
     engine = services.engine
     raw_rows, problems = file_forms.read(file.content, file.form, file.name)
     collector = file.collector
@@ -85,15 +91,40 @@ def import_file(
 
     site_names = [row.device.site for row in rows]
     created = new_sites.missing(engine, site_names)
+    changes = ImportChanges(file.expected) if file.shows_changes or file.expected else None
     try:
         counts = imports.apply_import(
-            engine, rows, update=file.update, dry_run=file.dry_run, author=author
+            engine,
+            rows,
+            update=file.update,
+            dry_run=file.dry_run,
+            author=author,
+            changes=changes,
         )
     except imports.Refused as refused:
         problems = checker.located(raw_rows, refused.misfits)
         raise _refusal(file.name, problems) from None
 
-    return ImportResult(counts, created, checker.notes())
+    result = ImportResult(counts, created, checker.notes())
+    if changes is None:
+        return result
+    shown = [_without_secrets(row, author) for row in changes.rows]
+    return replace(result, changes=shown, digest=changes.digest)
+
+
+def _without_secrets(row: RowChange, author: Author) -> RowChange:
+    """Return a change with its options as their reader may see them."""
+    fields = [
+        FieldChange(name, _shown(before, author), _shown(after, author))
+        if name == "options"
+        else FieldChange(name, before, after)
+        for name, before, after in row.fields
+    ]
+    return replace(row, fields=fields)
+
+
+def _shown(options: Any, author: Author) -> Any:
+    return options and option_secrets.shown_options(options, author.actor)
 
 
 def _outside_site(

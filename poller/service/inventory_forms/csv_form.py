@@ -147,8 +147,8 @@ def _words_cell(text: str) -> list[str]:
     return text.replace(";", " ").replace(",", " ").split()
 
 
-def _options_cell(text: str) -> dict[str, Any] | None:
-    """Options as a JSON object, or as words of the form key=value."""
+def options_cell(text: str) -> dict[str, Any] | None:
+    """Options as a JSON object, or as words of the form key=value. Raises InvalidInput."""
     if not text:
         return None
     if text.startswith("{"):
@@ -181,7 +181,7 @@ _CELLS: dict[str, Callable[[str], Any]] = {
     "tags": _words_cell,
     "requires": _words_cell,
     "target_requires": _words_cell,
-    "options": _options_cell,
+    "options": options_cell,
 }
 
 

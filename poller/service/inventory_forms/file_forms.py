@@ -5,6 +5,7 @@ Reading checks the form of a file only, and keeps the line of every field for pr
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TextIO
 
 from poller import errors
@@ -13,8 +14,18 @@ from poller.service.inventory_forms.inventory_rows import ExportedDevices, Parse
 
 Form = Literal["csv", "json", "yaml"]
 
+_YAML_LINE = re.compile(r"-(--)?(\s|$)|[\w\"']+:(\s|$)")
 _READERS = {"csv": csv_form.read, "json": tree_form.read_json, "yaml": tree_form.read_yaml}
 _WRITERS = {"json": tree_form.write_json, "yaml": tree_form.write_yaml}
+
+
+def guess(text: str) -> Form:
+    """Return the form that a text seems to have, where no name of a file tells it."""
+    start = text.lstrip("\ufeff \t\r\n")
+    if start.startswith(("[", "{")):
+        return "json"
+    lines = (line for line in start.splitlines() if line.strip() and not line.startswith("#"))
+    return "yaml" if _YAML_LINE.match(next(lines, "")) else "csv"
 
 
 def read(content: bytes, form: Form, name: str) -> ParsedFile:

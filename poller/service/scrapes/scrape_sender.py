@@ -9,13 +9,15 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from poller import wakeups
 from poller.domain.access.actor import Actor
 from poller.domain.record.overview import Worker
+from poller.domain.scheduling import queue_routing
 from poller.domain.scrapes.scrape_poll import ANSWER_MS, ScrapePoll, ScrapeResult
 from poller.observability import logs
 from poller.state.cluster import worker_registry
@@ -62,10 +64,13 @@ class ScrapeSender:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, function, *arguments)
 
-    async def poll(self, wanted: ScrapePoll, within_s: float, actor: Actor) -> Polled:
+    async def poll(
+        self, wanted: ScrapePoll, within_s: float, actor: Actor, margin_ms: int = ANSWER_MS
+    ) -> Polled:
         """Return the result of a poll that ends in time. Raises NoAnswer, StoreError.
 
-        A poll of another scrape that had less time is not the last word: it is sent again.
+        A poll of another scrape that had less time is not the last word: it is sent again. The
+        worker ends its poll by the margin earlier.
         """
         until_mono = time.monotonic() + within_s
         self._listen()
@@ -75,7 +80,9 @@ class ScrapeSender:
         has_sent = False
         try:
             while (left_s := until_mono - time.monotonic()) > 0:
-                place, result = await self.in_thread(self._look, wanted, name, left_s, actor)
+                place, result = await self.in_thread(
+                    self._look, wanted, name, left_s, actor, margin_ms
+                )
                 has_sent = has_sent or place is Place.SEND
                 if result is not None:
                     return Polled(result, has_sent)
@@ -90,7 +97,7 @@ class ScrapeSender:
         self._stopping.set()
 
     def _look(
-        self, wanted: ScrapePoll, name: str, within_s: float, actor: Actor
+        self, wanted: ScrapePoll, name: str, within_s: float, actor: Actor, margin_ms: int
     ) -> tuple[Place, ScrapeResult | None]:
         """Return the place of the poll, with its result if it is known. Sends it unless it runs."""
         settings = self._services.settings
@@ -100,7 +107,8 @@ class ScrapeSender:
         place, text = self._exchange.open(name, caller, time_ms, most, scraper)
         if place is Place.RESULT:
             result = ScrapeResult.from_text(text)
-            return place, None if result.was_cut_before(time_ms) else result
+            had_less = result.was_cut_before(time_ms + ANSWER_MS - margin_ms)
+            return place, None if had_less else result
         if place is Place.FULL:
             raise NoAnswer(f"{most} polls for scrapes run already (setting scrape_polls)")
         if place is Place.SHARE:
@@ -110,20 +118,21 @@ class ScrapeSender:
             )
         if place is Place.SEND:
             try:
-                self._send(wanted, name, int(text), within_s)
+                self._send(wanted, name, int(text), within_s - margin_ms / 1000)
             except BaseException:
                 self._exchange.withdraw(name)
                 raise
         return place, None
 
-    def _send(self, wanted: ScrapePoll, name: str, now_ms: int, within_s: float) -> None:
+    def _send(self, wanted: ScrapePoll, name: str, now_ms: int, left_s: float) -> None:
         from poller.tasks import scrape  # Celery, which a process without scrapes does not need
 
-        if not any(_serves(worker, wanted) for worker in self._living(now_ms)):
+        serving = [worker for worker in self._living(now_ms) if _serves(worker, wanted)]
+        if not serving:
             tags = "".join(f" and the tag {key}={value}" for key, value in wanted.requires.items())
             raise NoAnswer(f"no running worker has the collector {wanted.collector}{tags}")
-        left_s = max(0.0, within_s - ANSWER_MS / 1000)
-        scrape.send(wanted, name, now_ms + round(left_s * 1000), left_s)
+        left_s = max(0.0, left_s)
+        scrape.send(_reaching(wanted, serving), name, now_ms + round(left_s * 1000), left_s)
 
     def _living(self, now_ms: int) -> list[Worker]:
         read_mono, workers = self._workers
@@ -159,9 +168,22 @@ class ScrapeSender:
             del self._waiting[name]
 
 
+def _reaching(wanted: ScrapePoll, serving: Sequence[Worker]) -> ScrapePoll:
+    """Return the poll as it reaches one of these workers.
+
+    A worker takes polls up from the queues of its domains, and from that of all its own tags. No
+    domain has the tags of a device that is not stored yet.
+    """
+    queues = {queue for worker in serving for queue in queue_routing.poll_queues(worker.queues)}
+    required = [queue_routing.parse(queue)[1] for queue in queues]
+    if not wanted.requires or wanted.requires in required:
+        return wanted
+    return replace(wanted, requires=serving[0].tags)
+
+
 def _serves(worker: Worker, wanted: ScrapePoll) -> bool:
     has_tags = wanted.requires.items() <= worker.tags.items()
-    return has_tags and wanted.collector in worker.collectors
+    return has_tags and wanted.collector in worker.collectors and worker.drain is None
 
 
 async def _wait(ended: asyncio.Event, within_s: float) -> None:

@@ -22,6 +22,8 @@ HEADER = "X-CSRF-Token"
 FIELD = "csrf_token"
 FORM = "application/x-www-form-urlencoded"
 LARGEST_FORM = 65_536
+#: Forms with a larger limit: the text of a whole inventory file.
+LARGER_FORMS = {"/devices/-/import": 4_194_304}
 #: Fields of one form: a list of 250 devices has a mark for each.
 MOST_FIELDS = 400
 #: Types that a form of any site can send without being asked. "" is a body without a type.
@@ -43,9 +45,9 @@ async def check(
         return receive
     _refuse_foreign(headers)
     if visit.session_value:
-        return await _check_token(headers, receive, visit.session_value)
+        return await _check_token(scope, headers, receive, visit.session_value)
     if actor is not None and form_value and _media_type(headers) == FORM:
-        return await _check_token(headers, receive, form_value)
+        return await _check_token(scope, headers, receive, form_value)
     if actor is not None and _has_body(headers) and _media_type(headers) in _SIMPLE:
         raise errors.NotAllowed(
             "this body could be sent by a form of any web site",
@@ -62,11 +64,11 @@ def _refuse_foreign(headers: Headers) -> None:
         )
 
 
-async def _check_token(headers: Headers, receive: Receive, value: str) -> Receive:
+async def _check_token(scope: Scope, headers: Headers, receive: Receive, value: str) -> Receive:
     """Refuse a request without the form token that follows from a value of the browser."""
     sent = headers.get(HEADER, "")
     if not sent and _media_type(headers) == FORM:
-        body = await read_body(receive, LARGEST_FORM)
+        body = await read_body(receive, largest_form(scope))
         fields = form_fields(body)
         sent = fields.get(FIELD, "")
         receive = _replayed(body)
@@ -76,6 +78,11 @@ async def _check_token(headers: Headers, receive: Receive, value: str) -> Receiv
             hint=f"send csrf_token of /api/v1/session as the header {HEADER}",
         )
     return receive
+
+
+def largest_form(scope: Scope) -> int:
+    """Return the largest form of this address, in bytes."""
+    return LARGER_FORMS.get(scope["path"], LARGEST_FORM)
 
 
 async def read_body(receive: Receive, largest: int) -> bytes:

@@ -43,7 +43,7 @@ async def _sent(request: Request) -> FormValues:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != forgery.FORM:
         raise errors.InvalidInput("this is a form of a page", hint="programs use /api/v1")
-    body = await forgery.read_body(request.receive, forgery.LARGEST_FORM)
+    body = await forgery.read_body(request.receive, forgery.largest_form(request.scope))
     try:
         found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=forgery.MOST_FIELDS)
     except ValueError:

@@ -36,6 +36,7 @@ from poller.web.api.inventory import (
 from poller.web.api.operations import (
     board_api,
     breakers_api,
+    drain_api,
     jobs_api,
     letters_api,
     polls_api,
@@ -84,6 +85,7 @@ ROUTERS = (
     parents_api.router,
     overview_api.router,
     cluster_api.workers_router,
+    drain_api.router,
     cluster_api.domains_router,
     collectors_api.router,
     sinks_api.router,

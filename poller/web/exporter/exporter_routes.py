@@ -43,6 +43,7 @@ class Exporter:
     def __init__(self, services: Services, finder: ActorFinder) -> None:
         parts = scrape_parts.make(services)
         self._parts = parts
+        self.sender = parts.sender
         self._finder = finder
         self._snmp = SnmpScrapes(parts)
         self._probes = ProbeScrapes(parts)

@@ -16,6 +16,7 @@ from typing import Any
 
 from celery.concurrency import solo
 from celery.utils.time import rate
+from celery.worker import state
 
 import poller
 from poller import errors
@@ -23,12 +24,13 @@ from poller.bootstrap import Services
 from poller.domain.record import sink_report
 from poller.domain.record.overview import Worker
 from poller.domain.record.sink_report import SinkReport
+from poller.domain.scheduling import queue_routing
 from poller.observability import logs
 from poller.state.cluster import worker_registry
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard.crash_report import CrashReporter
 from poller.workers.jobs.job_runner import JobRunner
-from poller.workers.process import process_limits
+from poller.workers.process import handback, process_limits
 from poller.workers.process.prefork_children import (
     PreforkChildren,
     ProcessCounts,
@@ -72,7 +74,7 @@ class Heartbeat:
         self._tasks: Mapping[str, Any] = {}  # Celery's, once a consumer is attached
         self._changed = threading.Event()
         self._garbage = process_limits.FailureGarbage()
-        self._subscriptions = Subscriptions(services, tags, self._changed)
+        self._subscriptions = Subscriptions(services, tags, self._changed, poller.runner)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._crash_reporter = CrashReporter(services, poller)
@@ -154,6 +156,7 @@ class Heartbeat:
             if self._stopping.is_set():
                 return
             self._announce(has_changed)
+            self._hand_back_left()
             self._garbage.collect_if_due()
 
     def _announce(self, has_changed: bool) -> None:
@@ -174,6 +177,18 @@ class Heartbeat:
             log.warning("heartbeat_failed", error=str(error))
         except Exception:  # door: the end of this thread; it must not die
             log.exception("heartbeat_broke")
+
+    def _hand_back_left(self) -> None:
+        """Hand back the batches in queues that were left for a drain, if no other worker takes
+        them.
+        """
+        left = self._subscriptions.take_left()
+        queues = [name for name in left if name.startswith(queue_routing.QUEUE_PREFIX)]
+        if queues:
+            try:
+                handback.hand_back_queued(self._services, self._poller, queues)
+            except Exception:  # door: the broker's client; the leases bring the targets back
+                log.exception("hand_back_broke")
 
     def _now_ms(self) -> int:
         """The server's clock; only the first heartbeat asks for it. Raises StoreError."""
@@ -211,6 +226,8 @@ class Heartbeat:
             pid=os.getpid(),
             sinks=sinks,
             version=poller.__version__,
+            drain=self._subscriptions.drain,
+            unfinished=len(state.requests),
         )
 
     @cached_property

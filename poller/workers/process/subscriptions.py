@@ -1,5 +1,5 @@
 """The queues that this worker serves: those on the board that fit its collectors and tags, those
-of its installed jobs, and those of scrapes.
+of its installed jobs, and those of scrapes. While it is drained it serves none.
 
 A notification on Redis causes a refresh; a periodic refresh makes up for lost notifications.
 """
@@ -14,8 +14,10 @@ from poller import errors, wakeups
 from poller.bootstrap import Services
 from poller.domain.jobs import job_queue
 from poller.domain.scheduling import affinity, queue_routing
+from poller.domain.scheduling.worker_drain import Drain
 from poller.domain.scrapes import scrape_poll
 from poller.observability import logs
+from poller.state.requests import worker_drains
 
 log = logs.get(__name__)
 
@@ -30,9 +32,14 @@ class Subscriptions:
     """
 
     def __init__(
-        self, services: Services, tags: Mapping[str, str], changed: threading.Event
+        self,
+        services: Services,
+        tags: Mapping[str, str],
+        changed: threading.Event,
+        worker: str = "",
     ) -> None:
         self._services = services
+        self._worker = worker  # its name, under which it is drained
         self._tags = tags
         self._changed = changed
 
@@ -43,6 +50,9 @@ class Subscriptions:
         self._consumer: Any = None
         self._fitting: frozenset[str] = frozenset()
         self._served: frozenset[str] | None = None  # None: the consumer is new, or away
+        self._drain: Drain | None = None
+        self._followed: Drain | None = None  # the drain that the subscriptions follow
+        self._left: set[str] = set()  # queues that were left for a drain
         self._refresh_requested = threading.Event()
         self._stopping = threading.Event()
         self._is_started = False
@@ -63,6 +73,7 @@ class Subscriptions:
     def detach(self) -> None:
         self._consumer = None
         self._served = None
+        self._followed = None
 
     def stop(self) -> None:
         self._stopping.set()
@@ -73,7 +84,19 @@ class Subscriptions:
         """The queues that batches and jobs are taken from now; also those of jobs that are paused
         because no job slot is free.
         """
-        return [] if self._served is None else sorted(self._served | self._job_queues)
+        if self._served is None or self._followed is not None:
+            return []
+        return sorted(self._served | self._job_queues)
+
+    @property
+    def drain(self) -> Drain | None:
+        """The drain that this worker follows; None without one."""
+        return self._followed
+
+    def take_left(self) -> set[str]:
+        """Return the queues that were left for a drain, each once. From any thread."""
+        left, self._left = self._left, set()
+        return left
 
     def pause_jobs(self, is_pausing: bool) -> None:
         """Leave the queues of jobs, or take them up again. From any thread."""
@@ -101,17 +124,20 @@ class Subscriptions:
                 self._stopping.wait(RETRY_S)
 
     def _refresh(self) -> None:
+        services = self._services
+        drain = worker_drains.of_worker(services.redis, services.keys, self._worker)
         collectors = self._services.registry.collectors
         fitting = set()
         for queue in self._services.board.queues():
             if queue_routing.serves(queue, collectors, self._tags):
                 fitting.add(queue)
         self._fitting = frozenset(fitting)
+        self._drain = drain
 
         consumer = self._consumer
         if consumer is None or self._stopping.is_set():
             return
-        if self._fitting != self._served:
+        if self._fitting != self._served or drain != self._followed:
             consumer.hub.call_soon(self._subscribe, consumer)
 
     def _subscribe(self, consumer: Any) -> None:
@@ -121,11 +147,8 @@ class Subscriptions:
         """
         if consumer is not self._consumer or consumer.task_consumer is None:
             return
-        fitting = self._fitting
-        queues = affinity.subscribed_queues(fitting, consumer.hostname)
-        queues |= _scrape_queues(fitting)
-        if not self._is_pausing_jobs:
-            queues |= self._job_queues
+        fitting, drain = self._fitting, self._drain
+        queues = self._wanted(fitting, consumer.hostname) if drain is None else set()
         consumed = subscribed_queues(consumer.app) | subscribed_job_queues(consumer.app)
         consumed |= _subscribed(consumer.app, scrape_poll.QUEUE)
         for queue in sorted(consumed - queues):
@@ -135,10 +158,18 @@ class Subscriptions:
             if queue not in consumed:
                 self._log_change("queue_taken_up", queue)
             consumer.add_task_queue(queue)
-        if self._served != fitting:
+        if drain is not None:
+            self._left |= consumed
+        if self._served != fitting or self._followed != drain:
             # Not when job queues are left for a while: a change wakes the leader and its work.
             self._served = fitting
+            self._followed = drain
             self._changed.set()
+
+    def _wanted(self, fitting: frozenset[str], hostname: str) -> set[str]:
+        """The queues to take from."""
+        queues = affinity.subscribed_queues(fitting, hostname) | _scrape_queues(fitting, self._tags)
+        return queues if self._is_pausing_jobs else queues | self._job_queues
 
     def _log_change(self, event: str, queue: str) -> None:
         # The queues of jobs are left and taken up again in every burst of jobs.
@@ -146,9 +177,11 @@ class Subscriptions:
         write(event, queue=queue)
 
 
-def _scrape_queues(fitting: frozenset[str]) -> set[str]:
-    """Return the queues of scrapes: of all workers, and of workers with the tags of a domain."""
-    queues = {scrape_poll.queue_of({})}
+def _scrape_queues(fitting: frozenset[str], tags: Mapping[str, str]) -> set[str]:
+    """Return the queues of scrapes: of all workers, of those with the tags of a domain, and of
+    those with all tags of this one, for polls of devices that are not stored yet.
+    """
+    queues = {scrape_poll.queue_of({}), scrape_poll.queue_of(tags)}
     for queue in fitting:
         _, required = queue_routing.parse(queue)
         queues.add(scrape_poll.queue_of(required))

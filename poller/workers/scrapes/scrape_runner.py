@@ -1,5 +1,5 @@
-"""Polls for scrapes on a worker. Each runs on the event loop beside the batches and takes no thread
-of Celery, so that a slow stranger delays no scheduled poll.
+"""Polls for scrapes and for pages on a worker. Each runs on the event loop beside the batches and
+takes no thread of Celery, so that a slow stranger delays no scheduled poll.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from poller import errors
-from poller.collectors.api import Collector, Credential, Poll, needs_credential
+from poller.collectors import discovery_runner
+from poller.collectors.api import Collector, Credential, Discovers, Poll, needs_credential
 from poller.collectors.credentials import Community
 from poller.collectors.poll_runner import PollReport, run_and_report
 from poller.domain.failures import error_codes, outcome
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.inventory.poll_target import PollTarget
-from poller.domain.scrapes.scrape_poll import MOST_CHARACTERS, ScrapePoll, ScrapeResult
+from poller.domain.scrapes.scrape_poll import MOST_CHARACTERS, FoundTarget, ScrapePoll, ScrapeResult
 from poller.observability import logs
 from poller.state.requests.scrape_exchange import ScrapeExchange
 from poller.workers.batch.poller_parts import PollerParts
@@ -121,9 +122,12 @@ class ScrapeRunner:
                 credential=prepared.credential,
                 deadline=started + left_s,
             )
-            report = await _report(prepared, poll, wanted, left_s)
-            duration_ms = round((loop.time() - started) * 1000)
-            result = _result(report, duration_ms, round(left_s * 1000))
+            if wanted.discovers:
+                result = await _discovered(prepared, poll, left_s)
+            else:
+                report = await _report(prepared, poll, wanted, left_s)
+                duration_ms = round((loop.time() - started) * 1000)
+                result = _result(report, duration_ms, round(left_s * 1000))
         except Exception as error:  # door: the end of this task; somebody waits for its result
             log.exception("scrape_broke", collector=wanted.collector)
             result = _refused(error_codes.COLLECTOR_CRASHED, type(error).__name__)
@@ -150,6 +154,22 @@ class ScrapeRunner:
             text = result.to_text()
         keep_ms = self._keep_ms if result.readings else KEEP_FAILURE_MS
         self._exchange.finish(name, text, keep_ms)
+
+
+async def _discovered(prepared: _Prepared, poll: Poll, left_s: float) -> ScrapeResult:
+    """Let the collector suggest targets. One that must not run in this process suggests none."""
+    name = prepared.collector.name
+    if prepared.override is not None or not isinstance(prepared.collector, Discovers):
+        text = f"{name} does not discover here: it is isolated or quarantined; type its options"
+        return _refused(error_codes.OPTIONS_INVALID, text)
+    try:
+        found = await discovery_runner.suggestions(prepared.collector, poll, left_s)
+    except errors.DeviceError as error:
+        message = outcome.clean(str(error))
+        limit_ms = round(left_s * 1000)
+        return ScrapeResult(Result.FAILED, error.error_code, message, limit_ms=limit_ms)
+    targets = [FoundTarget(each.options, each.reason, each.name, each.facts) for each in found]
+    return ScrapeResult(Result.OK, found=targets)
 
 
 async def _report(prepared: _Prepared, poll: Poll, wanted: ScrapePoll, left_s: float) -> PollReport:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from poller import errors
-from poller.settings import load, setting_table
+from poller.settings import load, setting_table, sink_tables
 
 TOML = """
 sinks = ["sql", "prom"]
@@ -77,6 +77,10 @@ def test_a_table_sinks_is_told_from_the_list_sinks(start: str) -> None:
     [
         ("[sink.prom]\npassword = 'hunter2'", "[sink.prom] password: write the secret to a file"),
         ("[sink.prom.headers]\nAuthorization = 'Basic hunter2'", "header_files = {Authorization ="),
+        ("[sink.prom.headers]\nX-Auth = 'hunter2'", "header_files = {X-Auth ="),
+        ("[sink.prom]\nheaders = ['X-Auth: hunter2']", "[sink.prom] headers: it is a table"),
+        ("[sink.prom]\nurl = 'http://host/?sig=hunter2'", "[sink.prom] url: a URL with"),
+        ("[sink.prom]\nurl = 'http://host/#access_token=hunter2'", "[sink.prom] url: a URL with"),
         ("[[sink.prom.servers]]\ntoken = 'hunter2'", "[sink.prom] token: write the secret"),
         ("[sink.prom]\nurl = 'http://me:hunter2@host/'", "[sink.prom] url: a URL with a password"),
         ("[sink.nats]\nservers = ['nats://me:hunter2@host']", "[sink.nats] servers: a URL with"),
@@ -99,6 +103,17 @@ def test_a_table_of_files_may_name_secrets() -> None:
     """The value of a secret header is in a file, and the name of the header is no secret."""
     in_file("[sink.prom.header_files]\nX-Api-Key = '/run/secrets/key'")
     assert load().sink["prom"]["header_files"] == {"X-Api-Key": "/run/secrets/key"}
+
+
+def test_names_that_only_look_like_those_of_secrets_may_be_given() -> None:
+    """Files, headers of tenants and parameters of a search are no secrets."""
+    options = {
+        "key_file": "/tls.key",
+        "sasl_mechanism": "PLAIN",
+        "url": "http://host/w?org=ops&keys=1#top",
+        "headers": {"X-Scope-OrgID": "ops", "X-Author": "poller"},
+    }
+    sink_tables.check({"prom": options})
 
 
 def test_a_variable_that_is_no_json_is_refused_with_an_example(

@@ -12,6 +12,7 @@ from poller import errors
 from poller.domain.metrics import histogram
 from poller.domain.metrics.queue_times import QueueTimes
 from poller.domain.record.overview import Overview
+from poller.domain.scheduling.worker_drain import Drain
 from poller.web.pages.cluster import workers_page
 
 QUEUES = ["poll.routeros", "poll.snmp", "poll.snmp;site=ams"]
@@ -116,3 +117,32 @@ def test_texts_of_workers_are_escaped(create_client) -> None:
     html = create_client(fleet.HOSTILE).get("/workers").text
     assert fleet.SCRIPT not in html
     assert len(re.findall("&lt;script&gt;", html)) > 2
+
+
+def test_a_drained_worker_says_who_why_and_what_is_left() -> None:
+    """Its command ends the drain; that of another one begins it."""
+    first, second, *others = busy().workers
+    drain = Drain(fleet.NOW_MS - 1, fleet.NOW_MS + 3_600_000, "kim", "new kernel")
+    done = dataclasses.replace(first, drain=drain, queues=())
+    busier = dataclasses.replace(second, drain=drain, unfinished=3)
+    overview = dataclasses.replace(busy(), workers=[done, busier, *others])
+    view = workers_page.build_view(overview, {})
+    rows = {row.own_name: row for row in view.workers}
+    assert view.drained == "2 of them drained"
+    name = "celery@poll-1"
+    assert (rows[name].state, rows[name].command) == ("drained", f"poller workers resume {name}")
+    assert rows[name].note == "by kim until 2026-11-17 01:13 UTC: new kernel"
+    assert rows["celery@poll-2"].state == "draining"
+    assert rows["celery@poll-2"].note.endswith("; 3 batches left")
+    assert rows["celery@poll-3"].command == "poller workers drain celery@poll-3"
+
+
+def test_what_was_asked_for_is_told_with_the_way_back() -> None:
+    """An unknown word tells nothing; of many workers there is no command."""
+    one = workers_page.told("drain", ["w1@a"], 1)
+    assert one is not None
+    assert one.command == "poller workers resume w1@a"
+    many = workers_page.told("resume", ["w1@a"], 12)
+    assert many is not None
+    assert (many.text[:11], many.command) == ("12 workers:", "")
+    assert workers_page.told("explode", ["w1@a"], 1) is None

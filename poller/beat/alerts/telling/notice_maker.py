@@ -101,7 +101,8 @@ class NoticeMaker:
         if is_full:
             self._full_look_ms = now_ms
         self._remember(found, is_first, now_ms)
-        return _Read(found, told.summed(tellings))
+        fired_ms = {alert.id: alert.fired_ms for alert in found}
+        return _Read(found, told.summed(told.by_clock(tellings, fired_ms, now_ms)))
 
     def _choose_routes(self, conn: Connection, found: Sequence[Alert]) -> None:
         """Find the routes of new alerts. Those of an alert stay the same until it ends."""

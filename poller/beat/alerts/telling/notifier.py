@@ -20,6 +20,7 @@ from poller.bootstrap import Services
 from poller.db import database_clock
 from poller.db import engine as sql
 from poller.db.alerts import delivery_rows, notified_alerts
+from poller.domain.alerts.flow.sign import AHEAD_MS
 from poller.domain.alerts.telling import notice, route_form
 from poller.domain.alerts.telling.alert_route import Route
 from poller.domain.alerts.telling.notice import ToldAlert
@@ -61,6 +62,7 @@ class Notifier:
         }
         self._term = 0  # the leader's term in which SQL was read last
         self._token = ""  # of the leases of this term
+        self._now_ms = 0  # the last look, by the clock of the database
         self._failure = ""  # the failure that was logged last and is not over
         self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
 
@@ -104,6 +106,7 @@ class Notifier:
         if self._term != self._leader.terms:
             self._begin_term()
         now_ms = database_clock.now_ms(self._engine)
+        self._follow_clock(now_ms)
         number, look_ms = self._maker.make(now_ms)
         if number:
             log.info("notices_made", count=number)
@@ -133,6 +136,17 @@ class Notifier:
         if lost:
             log.warning("deliveries_without_receiver", count=lost)
         self._term = self._leader.terms
+
+    def _follow_clock(self, now_ms: int) -> None:
+        """If the clock of the database was set back, go by what is in SQL, as a new leader does,
+        and send what would wait for an instant of the wrong clock.
+        """
+        if now_ms < self._now_ms - AHEAD_MS:
+            log.warning("clock_set_back", seconds=round((self._now_ms - now_ms) / 1000))
+            self._maker.forget()
+        if not self._now_ms or now_ms < self._now_ms - AHEAD_MS:
+            delivery_rows.bring_near(self._engine, now_ms)
+        self._now_ms = now_ms
 
     def _log_failure(self, failure: str) -> None:
         """Log a failure when it starts, changes or ends. "" is success."""

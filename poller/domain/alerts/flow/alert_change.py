@@ -54,7 +54,7 @@ def changes(before: Alert, after: Alert, now_ms: int, reason: str = "") -> Itera
 
 def is_stored_anew(before: Alert, after: Alert) -> bool:
     """Whether a difference is worth a write; numbers that move with every poll are not."""
-    return _lasting(before) != _lasting(after)
+    return before is not after and _lasting(before) != _lasting(after)
 
 
 def _lasting(alert: Alert) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from poller.domain.alerts.alert import Alert, AlertState
 from poller.domain.alerts.flow import flap_damping
-from poller.domain.alerts.flow.sign import Sign
+from poller.domain.alerts.flow.sign import AHEAD_MS, Sign
 from poller.domain.alerts.rule import Rule
 from poller.domain.alerts.text_template import AlertFacts, render
 
@@ -48,6 +48,24 @@ def note(alert: Alert, sign: Sign, now_ms: int) -> Alert:
     if alert.state is AlertState.PENDING:
         return replace(noted, since_ms=sign.since_ms)
     return replace(noted, damped_until_ms=flap_damping.damped_until_ms(alert.flaps, now_ms))
+
+
+def by_clock(alert: Alert, now_ms: int) -> Alert:
+    """Return an alert without instants that are still to come, those of a clock that was ahead and
+    was set back. They become the present: no poll could be later, and the alert would never end.
+    """
+    latest_ms = max(alert.since_ms, alert.seen_ms, alert.gone_ms, alert.fired_ms)
+    quiet_ms = alert.damped_until_ms - flap_damping.QUIET_MS
+    if max(latest_ms, quiet_ms) <= now_ms + AHEAD_MS:
+        return alert
+    return replace(
+        alert,
+        since_ms=min(alert.since_ms, now_ms),
+        seen_ms=min(alert.seen_ms, now_ms),
+        gone_ms=min(alert.gone_ms, now_ms),
+        fired_ms=min(alert.fired_ms, now_ms),
+        damped_until_ms=min(alert.damped_until_ms, now_ms + flap_damping.QUIET_MS),
+    )
 
 
 def wane(alert: Alert, gone_ms: int) -> Alert:

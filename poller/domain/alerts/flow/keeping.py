@@ -74,7 +74,8 @@ def begun(known: Alerts, signs: Signs) -> dict[str, Alert]:
 def followed(known: Alerts, signs: Signs, now_ms: int) -> dict[str, Alert]:
     """Return the alerts with what the signs say of each."""
     found = {}
-    for identity, alert in known.items():
+    for identity, stored in known.items():
+        alert = alert_flow.by_clock(stored, now_ms)
         if identity in signs.holding:
             found[identity] = alert_flow.note(alert, signs.holding[identity], now_ms)
         elif identity in signs.gone:
@@ -174,7 +175,8 @@ class Pass:
         holds = identity in self.holding and not alert.gone_ms
         found = cover.decide(alert, rule.condition, holds=holds)
         kept.ask.update(found.ask)
-        alert = replace(alert, suppressed_by=found.by, held_until_ms=found.held_until_ms)
+        if (alert.suppressed_by, alert.held_until_ms) != (found.by, found.held_until_ms):
+            alert = replace(alert, suppressed_by=found.by, held_until_ms=found.held_until_ms)
         before_ms = self.past.fired_ms.get(identity, ())
         alert = alert_flow.advance(alert, rule, self.now_ms, holds=holds, before_ms=before_ms)
         kept.next_ms = min(kept.next_ms, self._next_ms(alert, rule, holds))
@@ -207,7 +209,7 @@ def remembered(past: Past, kept: Kept, rules: Mapping[str, Rule], now_ms: int) -
             back[key] = max(back.get(key, 0), alert.gone_ms)
     return Past(
         {identity: instants for identity, instants in fired.items() if instants},
-        {key: at_ms for key, at_ms in back.items() if at_ms > since_ms},
+        {key: min(at_ms, now_ms) for key, at_ms in back.items() if at_ms > since_ms},
     )
 
 

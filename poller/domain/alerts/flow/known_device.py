@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from poller.domain.alerts.topology import parent_chain
 from poller.domain.inventory.filter_match import DeviceFacts, FilterMatch
 
 #: Parents that are followed upwards. A longer chain is cut, and a circle ends.
-LONGEST_CHAIN = 16
+LONGEST_CHAIN = parent_chain.LONGEST
 
 
 @dataclass(frozen=True, slots=True)

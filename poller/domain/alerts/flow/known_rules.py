@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.flow.known_device import KnownDevice, is_wanted
 from poller.domain.alerts.rule import (
     Condition,
@@ -76,3 +77,16 @@ def is_about_devices(condition: Condition) -> bool:
 def is_about_targets(condition: Condition) -> bool:
     """Whether the alerts of a condition name a target of a device."""
     return is_about_devices(condition) and not isinstance(condition, DeviceUnreachable)
+
+
+def is_about(condition: Condition, subject: Subject) -> bool:
+    """Whether a condition makes alerts of such a subject: a rule may have been given another one
+    since.
+    """
+    if is_about_targets(condition):
+        return subject.target_id is not None
+    if is_about_devices(condition):
+        return subject.device_id is not None and subject.target_id is None
+    is_of_site = subject.device_id is None and bool(subject.site)
+    is_of_platform = subject.device_id is None and not subject.site
+    return is_of_site if isinstance(condition, SiteDark) else is_of_platform

@@ -46,9 +46,22 @@ class RootCauses:
     def _above_device(self, device_id: int, depth: int) -> str:
         key = device_key(device_id)
         if key not in self._known:
-            self._known[key] = ""  # a circle of parents explains nothing
-            self._known[key] = self._look_above_device(device_id, depth)
+            # The topmost parent first: each of the others then finds the answer of its parent, so
+            # that a long chain has one cause, whichever of its devices is asked about first.
+            for each in reversed(self._unknown_chain(device_id)):
+                self._known[device_key(each)] = ""  # a circle of parents explains nothing
+                self._known[device_key(each)] = self._look_above_device(each, depth)
         return self._known[key]
+
+    def _unknown_chain(self, device_id: int) -> list[int]:
+        """Return a device and its parents, as far as no answer is known for them."""
+        found: dict[int, None] = {}
+        at: int | None = device_id
+        while at is not None and at not in found and device_key(at) not in self._known:
+            found[at] = None
+            device = self._scene.devices.get(at)
+            at = device.parent_id if device is not None else None
+        return list(found)
 
     def _look_above_device(self, device_id: int, depth: int) -> str:
         device = self._scene.devices.get(device_id)

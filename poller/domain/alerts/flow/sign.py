@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.rule import Rule
 
+#: Instants so far ahead are of a clock that was set back since.
+AHEAD_MS = 5_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
@@ -29,6 +32,12 @@ class Sign:
         """The identity of the alert that the sign is for."""
         return self.subject.identity(self.rule.name)
 
+    def by_clock(self, now_ms: int) -> Sign:
+        """Return the sign without instants that are still to come."""
+        if max(self.since_ms, self.seen_ms) <= now_ms + AHEAD_MS:
+            return self
+        return replace(self, since_ms=min(self.since_ms, now_ms), seen_ms=min(self.seen_ms, now_ms))
+
 
 @dataclass(frozen=True, slots=True)
 class Signs:
@@ -43,6 +52,14 @@ class Signs:
     gone: Mapping[str, int] = field(default_factory=dict)
     ended: Mapping[str, str] = field(default_factory=dict)
     is_full: bool = False
+
+    def by_clock(self, now_ms: int) -> Signs:
+        """Return the signs without instants that are still to come, those of a clock that was set
+        back.
+        """
+        holding = {name: each.by_clock(now_ms) for name, each in self.holding.items()}
+        gone = {name: min(at_ms, now_ms) for name, at_ms in self.gone.items()}
+        return replace(self, holding=holding, gone=gone)
 
     def without(self, identities: Collection[str]) -> Signs:
         """Return the signs of all other alerts."""

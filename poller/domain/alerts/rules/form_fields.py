@@ -68,6 +68,8 @@ class FormFields:
         bounds = f"write a number from {low:g} to {high:g}"
         try:
             number = math.nan if isinstance(value, bool) else float(value)
+        except OverflowError:  # an integer of some hundred digits
+            number = math.inf
         except (TypeError, ValueError):
             raise self._refusal(name, f"{shown(value)} is not a number", bounds) from None
         if not low <= number <= high:

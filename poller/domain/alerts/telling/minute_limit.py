@@ -23,10 +23,11 @@ def room(due: int, made_ms: Sequence[int], per_minute: int, now_ms: int) -> Room
     """Return the room for `due` notices after those that were made at `made_ms`.
 
     At most `per_minute` notices, summary included, are made within any minute; 0 is no limit.
+    Instants far ahead are of a clock that was set back since: they count for nothing.
     """
     if not per_minute:
         return Room(due, has_summary=False)
-    recent = sorted(at_ms for at_ms in made_ms if at_ms > now_ms - MINUTE_MS)
+    recent = sorted(at_ms for at_ms in made_ms if abs(at_ms - now_ms) < MINUTE_MS)
     left = per_minute - len(recent)
     if left <= 0:
         oldest_counted = recent[len(recent) - per_minute]

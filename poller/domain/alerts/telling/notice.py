@@ -10,6 +10,9 @@ from typing import Any
 
 from poller.domain.alerts.alert import Alert, AlertState
 
+#: Characters of the key of a notice; what follows in the key of a delivery names part and receiver.
+KEY_LENGTH = 40
+
 
 class NoticeKind(enum.StrEnum):
     """Why somebody is told."""
@@ -112,11 +115,22 @@ def told_alert(alert: Alert, folded: int = 0, web_url: str = "") -> ToldAlert:
     )
 
 
-def key_of(route: str, kind: NoticeKind, tellings: Iterable[tuple[int, str, int]]) -> str:
-    """The key of what is told: the same for the same tellings, whoever makes the notice."""
-    parts = [f"{alert_id}/{told}/{number}" for alert_id, told, number in sorted(tellings)]
+def key_of(
+    route: str,
+    kind: NoticeKind,
+    tellings: Iterable[tuple[int, str, int]],
+    fired_ms: Mapping[int, int],
+) -> str:
+    """The key of what is told: the same for the same tellings, whoever makes the notice.
+
+    The instants at which alerts fired tell those of another database apart, which has the same ids.
+    """
+    parts = [
+        f"{alert_id}@{fired_ms[alert_id]}/{told}/{number}"
+        for alert_id, told, number in sorted(tellings)
+    ]
     text = "|".join([route, kind.value, *parts])
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
 
 
 def pack(notice: Notice) -> dict[str, Any]:

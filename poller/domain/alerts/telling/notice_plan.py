@@ -69,7 +69,8 @@ class PlannedNotice:
     @property
     def key(self) -> str:
         tellings = [telling for item in self.items for telling in item.tellings]
-        return notice.key_of(self.route, self.kind, tellings)
+        fired_ms = {item.alert.id: item.alert.fired_ms for item in self.items}
+        return notice.key_of(self.route, self.kind, tellings, fired_ms)
 
     @property
     def urgency(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -18,11 +19,18 @@ def subject(notice: Notice) -> str:
         return f"[test] poller: a test of route {notice.route}"
     total = len(notice.alerts) + notice.more
     if total == 1:
-        return _marked(notice, f"{notice.alerts[0].subject}: {_text(notice.alerts[0])}")
+        return _marked(notice, headline(notice.alerts[0]))
     if notice.kind is NoticeKind.SUMMARY:
         return f"[summary] {_counts(notice)}"
     places = [value for name, value in notice.group.items() if value and name != "severity"]
     return _marked(notice, f"{total} alerts: {', '.join(places)}".removesuffix(": "))
+
+
+def headline(alert: ToldAlert) -> str:
+    """The subject of an alert and its text. A text that begins with the subject stands alone."""
+    text = alert.text or alert.rule
+    begins_with_it = re.match(rf"{re.escape(alert.subject)}(?![\w.-])", text)
+    return text if begins_with_it else f"{alert.subject}: {text}"
 
 
 def body(notice: Notice) -> str:
@@ -58,13 +66,9 @@ def _counts(notice: Notice) -> str:
     return ", ".join(words)
 
 
-def _text(alert: ToldAlert) -> str:
-    return alert.text or alert.rule
-
-
 def _paragraph(alert: ToldAlert) -> str:
     state = "resolved" if alert.is_resolved else alert.severity
-    lines = [f"{alert.subject}: {_text(alert)}", f"  {state}, rule {alert.rule}"]
+    lines = [headline(alert), f"  {state}, rule {alert.rule}"]
     if alert.site and alert.device:
         lines[1] += f", site {alert.site}"
     lines.append(f"  since {_instant(alert.since_ms)}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from poller.domain.alerts.flow.sign import AHEAD_MS
 
 #: Rounds of one kind that are read with their keys; of the later ones only the newest.
 FIRST_ROUNDS = 20
@@ -43,6 +45,19 @@ class Told:
 
 
 NOTHING = Told()
+
+
+def by_clock(
+    tellings: Iterable[Telling], fired_ms: Mapping[int, int], now_ms: int
+) -> Iterable[Telling]:
+    """Yield the tellings; those that are still to come, by a clock that was set back since, were
+    made when their alert fired. Otherwise nobody would be told again for as long.
+    """
+    for telling in tellings:
+        if telling.told_ms <= now_ms + AHEAD_MS:
+            yield telling
+        else:
+            yield replace(telling, told_ms=min(fired_ms.get(telling.alert_id, now_ms), now_ms))
 
 
 def summed(tellings: Iterable[Telling]) -> Mapping[int, dict[str, Told]]:

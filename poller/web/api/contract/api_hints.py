@@ -72,6 +72,8 @@ _CALLS: Sequence[tuple[str, str]] = (
         rf'PATCH {_V1}/sites/\g<name> {{"requires": {{...}}}}',
     ),
     (rf"collectors release {_NAME}", rf"POST {_V1}/collectors/\g<name>/release"),
+    (rf"collectors stats {_NAME}", rf"GET {_V1}/collectors/\g<name>/stats"),
+    ("collectors stats", f"GET {_V1}/collectors/-/stats"),
     (rf"collectors list {_NAME}", rf"GET {_V1}/collectors/\g<name>"),
     ("collectors(?!, on the host)", f"GET {_V1}/collectors"),
     (rf"sinks list {_NAME}", rf"GET {_V1}/sinks/\g<name>"),
@@ -82,6 +84,7 @@ _CALLS: Sequence[tuple[str, str]] = (
         f"GET {_V1}/notifications/deliveries?state=dead",
     ),
     ("notify deliveries", f"GET {_V1}/notifications/deliveries"),
+    (rf"notify test {_NAME}", rf"POST {_V1}/notifications/routes/\g<name>/test"),
     ("notify list", f"GET {_V1}/notifications"),
     (
         rf"jobs run {_NAME} --plan {_VALUE}",

@@ -7,11 +7,12 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from poller import errors
+from poller.web.access import forgery
 from poller.web.api.contract import problems
 
 MOST_BYTES = 1_048_576
 #: Paths with a larger limit: whole inventory files.
-LARGER = {f"{problems.PREFIX}/imports": 33_554_432}
+LARGER = {f"{problems.PREFIX}/imports": 33_554_432, **forgery.LARGER_FORMS}
 TOO_LARGE = 413
 
 

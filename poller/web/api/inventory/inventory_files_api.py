@@ -7,6 +7,7 @@ import io
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import IO, Annotated, Any, Literal
 
@@ -36,7 +37,7 @@ _FORMS: dict[str, Form] = {
     "application/x-yaml": "yaml",
     "text/yaml": "yaml",
 }
-_MEDIA_TYPES = {
+MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
     "yaml": "application/yaml",
@@ -96,20 +97,27 @@ async def import_devices(
     """
     form = _form(request)
     content = await _received(request)
-    if not _importing.acquire(blocking=False):
-        raise errors.AlreadyRunning("another import runs", hint="send it again later")
-    try:
+    with one_import():
         file_forms.refuse_many_rows(content, form, value_limits.MAX_REQUEST_ROWS)
         file = ImportFile(content, form, "file", update, dry_run, collector)
         done = await run_in_threadpool(
             inventory_import.import_file, call.services, call.author, file
         )
-    finally:
-        _importing.release()
     created = inventory_bodies.created_sites(done.new_sites)
     return ImportBody(
         dry_run=dry_run, **asdict(done.counts), new_sites=created, notes=list(done.notes)
     )
+
+
+@contextmanager
+def one_import() -> Iterator[None]:
+    """Keep other imports of this process out. Raises AlreadyRunning while one runs."""
+    if not _importing.acquire(blocking=False):
+        raise errors.AlreadyRunning("another import runs", hint="send it again later")
+    try:
+        yield
+    finally:
+        _importing.release()
 
 
 async def _received(request: Request) -> bytes:
@@ -172,7 +180,7 @@ def export_devices(
     file.seek(0)
     disposition = {"Content-Disposition": f'attachment; filename="inventory.{form}"'}
     closing = BackgroundTask(file.close)
-    media_type = _MEDIA_TYPES[form]
+    media_type = MEDIA_TYPES[form]
     return StreamingResponse(_chunks(file), 200, disposition, media_type, closing)
 
 

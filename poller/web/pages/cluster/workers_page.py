@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +15,15 @@ from poller.domain.record.overview import Overview
 from poller.domain.scheduling import queue_routing
 from poller.presentation import formatting, running_workers
 from poller.presentation.cluster import workers_json
-from poller.presentation.cluster.workers_json import DomainItem, WorkerItem
+from poller.presentation.cluster.workers_json import DomainItem, DrainItem, WorkerItem
 from poller.presentation.health import GLYPHS, Tone
 
 #: Rows of each table; `poller workers` has all.
 ROWS = 250
 #: Domains that the row of a worker names.
 NAMED = 3
+#: Workers that the command which takes a drain back names.
+FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,18 @@ class WorkerRow:
     is_odd: bool  # its version differs from that of the others
     memory: str
     tags: str
+    is_running: bool
+    own_name: str  # without what distinguishes workers of the same name: all of them are drained
+    is_drained: bool  # it takes nothing new
+    command: str  # that drains it, or ends its drain
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was done with some workers, for the page after it."""
+
+    text: str
+    command: str  # that takes it back; "" for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +93,18 @@ class WorkersView:
 
     as_of: str
     running: str
+    drained: str  # "" for none
     lost: str  # "" for none
     unserved: Sequence[UnservedRow]
     domains: Sequence[DomainRow]
     workers: Sequence[WorkerRow]
     more: str
+    told: Told | None = None
 
 
-def build_view(overview: Overview, times: Mapping[str, QueueTimes]) -> WorkersView:
+def build_view(
+    overview: Overview, times: Mapping[str, QueueTimes], told: Told | None = None
+) -> WorkersView:
     """Build the view of an overview. The domains without a worker and lost workers come first."""
     items = workers_json.workers(overview)
     items.sort(key=lambda item: (item.state == "running", not item.store_error, item.name))
@@ -97,12 +116,32 @@ def build_view(overview: Overview, times: Mapping[str, QueueTimes]) -> WorkersVi
     return WorkersView(
         as_of=formatting.instant(overview.as_of_ms),
         running=f"{formatting.counted(len(items) - lost, 'worker')} running",
+        drained=_drained_text(items),
         lost=f"{formatting.exact(lost)} lost" if lost else "",
         unserved=[_unserved(each) for each in running_workers.unroutable(overview)],
         domains=[_domain(item) for item in domains[:ROWS]],
         workers=[_worker(item, usual) for item in items[:ROWS]],
         more="More than these: poller workers" if hidden > 0 else "",
+        told=told,
     )
+
+
+def told(verb: str, names: Sequence[str], number: int) -> Told | None:
+    """What was asked for; None for another word. `names` are the first of the workers."""
+    what = names[0] if number == 1 and names else formatting.counted(number, "worker")
+    of_it = f"poller workers resume {shlex.join(names)}" if len(names) == number > 0 else ""
+    if verb == "drain":
+        text = f"{what}: drain asked for. What is under way is finished, and nothing new is taken."
+        return Told(text, of_it)
+    if verb == "resume":
+        return Told(f"{what}: drain ended. Work is taken again within seconds.", "")
+    return None
+
+
+def _drained_text(items: Sequence[WorkerItem]) -> str:
+    """`2 of them drained`; "" for none."""
+    number = sum(item.state == "running" and item.drain is not None for item in items)
+    return f"{formatting.exact(number)} of them drained" if number else ""
 
 
 def _usual_version(versions: Iterable[str]) -> str:
@@ -172,6 +211,7 @@ def _worker(item: WorkerItem, usual_version: str) -> WorkerRow:
     tone, state = _worker_state(item)
     polls = queue_routing.poll_queues(item.queues)
     polled_ms = None if item.last_poll_seconds is None else item.last_poll_seconds * 1000
+    own_name = item.name.partition("#")[0]
     is_odd = bool(item.version) and item.version != usual_version
     return WorkerRow(
         name=item.name,
@@ -188,12 +228,20 @@ def _worker(item: WorkerItem, usual_version: str) -> WorkerRow:
         is_odd=is_odd,
         memory=formatting.size(item.rss_bytes),
         tags=" ".join(f"{key}={value}" for key, value in item.tags.items()),
+        is_running=item.state == "running",
+        own_name=own_name,
+        is_drained=item.drain is not None,
+        command=shlex.join(
+            ["poller", "workers", "drain" if item.drain is None else "resume", own_name]
+        ),
     )
 
 
 def _worker_state(item: WorkerItem) -> tuple[Tone, str]:
     if item.state == "lost":
         return Tone.FAILING, "lost"
+    if item.drain is not None:
+        return Tone.UNKNOWN, "drained" if item.drain.is_done else "draining"
     if item.store_error:
         return Tone.LATE, "held up"
     return Tone.OK, "running"
@@ -202,7 +250,17 @@ def _worker_state(item: WorkerItem) -> tuple[Tone, str]:
 def _note(item: WorkerItem) -> str:
     if item.store_error:
         return item.store_error
+    if item.drain is not None and item.state == "running":
+        return _drain_note(item.drain, item.unfinished)
     return f"limited to {item.rate_limit}" if item.rate_limit else ""
+
+
+def _drain_note(drain: DrainItem, unfinished: int) -> str:
+    """`by kim until 14:00 UTC: new kernel; 2 batches left`"""
+    until = f" until {drain.until:%Y-%m-%d %H:%M} UTC" if drain.until else ""
+    why = f": {drain.reason}" if drain.reason else ""
+    left = "" if drain.is_done else f"; {formatting.counted(unfinished, 'batch', 'batches')} left"
+    return f"by {drain.by}{until}{why}{left}"
 
 
 def _domains_in_words(queues: Sequence[str]) -> str:

@@ -268,7 +268,8 @@ def _note(
     opening = target.opening
     if opening:
         remaining = formatting.age(opening.until_ms - now_ms)
-        return f"opened by hand by {opening.who}, for another {remaining}"
+        why = f": {opening.reason}" if opening.reason else ""
+        return f"opened by hand by {opening.who}, for another {remaining}{why}"
     if target.status.reason:
         return f"dead letter: {target.status.reason}"
     if state is TargetState.DARK:

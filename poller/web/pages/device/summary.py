@@ -109,6 +109,7 @@ class SummaryView:
     strip: StripView
     slot: str  # the selected slot as text, or ""
     attempts: Sequence[Attempt]
+    left_out: str  # which attempts of the slot are not shown, or ""
     events: Sequence[EventLine]
     alerts: Sequence[AlertLine]
     actions: Sequence[ActionButton]
@@ -134,11 +135,22 @@ def build_view(
         strip=strip,
         slot=chosen,
         attempts=[attempt(each) for each in found.attempts],
+        left_out=_left_out(found, slot_ms),
         events=[event_line(each) for each in found.events],
         alerts=alert_lines.lines(found.alerts),
         actions=action_buttons.of_device(name, found.state, found.targets, actor),
         may_pause=any(_may_pause(found, each, actor) for each in found.targets),
     )
+
+
+def _left_out(found: DeviceReport, slot_ms: int | None) -> str:
+    """`shown are 118 of 600: those that were not good, and the newest`; "" for all of them."""
+    of_slot = next((slot.runs for slot in found.slots if slot.start_ms == slot_ms), 0)
+    shown = len(found.attempts)
+    if of_slot <= shown:
+        return ""
+    total = formatting.exact(of_slot)
+    return f"shown are {shown} of {total}: those that were not good, and the newest"
 
 
 def attempt(named: NamedRun) -> Attempt:

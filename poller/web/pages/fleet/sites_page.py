@@ -13,7 +13,7 @@ from poller.presentation.health import Tone
 from poller.web.api.snapshot import Snapshot
 
 #: Sites of the table; the search of devices finds the others.
-ROWS = 250
+ROWS = 200
 _TONES = {"dark": Tone.FAILING, "failing": Tone.LATE, "ok": Tone.OK, "empty": Tone.UNKNOWN}
 
 

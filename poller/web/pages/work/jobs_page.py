@@ -1,19 +1,19 @@
-"""The page of all jobs, and that of one job, as texts. The columns are those of `poller jobs`."""
+"""The page of all jobs as texts. The columns of its list are those of `poller jobs`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from poller.domain.inventory import duration
 from poller.domain.jobs.job_health import JobState
 from poller.domain.jobs.job_run import JobRun, Status
-from poller.presentation import formatting, job_json, job_texts
+from poller.presentation import formatting, job_texts
 from poller.presentation.health import GLYPHS, Tone
 from poller.presentation.job_states import TROUBLED, BrokenJob, JobList, ListedJob
-from poller.service import job_listing
-from poller.service.job_listing import ShownJob
+from poller.web.pages.work import job_activity
+from poller.web.pages.work.job_activity import Forecast, RunningRow, TickRow
 
 #: Rows of the page. Jobs in trouble come first, so that none of them is left out.
 MOST_ROWS = 200
@@ -29,7 +29,10 @@ _TONES = {
     JobState.PAUSED: Tone.UNKNOWN,
     JobState.WAITING: Tone.UNKNOWN,
 }
-_RUN_TONES = {Status.SUCCESS: Tone.OK, Status.FAILED: Tone.FAILING, Status.RUNNING: Tone.UNKNOWN}
+RUN_TONES = {Status.SUCCESS: Tone.OK, Status.FAILED: Tone.FAILING, Status.RUNNING: Tone.UNKNOWN}
+#: Jobs that the command which takes a change back names; more are too long for a line.
+FEW = 5
+_DONE = {"pause": ("paused", "resume"), "resume": ("resumed", "pause")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +51,17 @@ class JobRow:
     took: str
     attempts: str
     next_retry: str
+    is_paused: bool
+    may_run: bool  # a run by hand would not be refused
+    names_scopes: bool  # a run by hand needs a scope
 
 
 @dataclass(frozen=True, slots=True)
-class RunRow:
-    plan: str
-    scope: str
-    outcome: str
-    tone: str
-    attempts: str
-    runner: str
-    late: str
-    took: str
-    rows: str
-    result: str  # the error, or the details of what the handler returned
+class Told:
+    """What was done with some jobs, for the page after it."""
+
+    text: str
+    command: str  # that takes it back; "" for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,49 +70,51 @@ class JobsView:
     rows: Sequence[JobRow]
     more: str  # "12 more, not shown", or an empty text
     counts: Sequence[tuple[str, str]]  # tone and text: `3 failing`
+    running: Sequence[RunningRow]
+    forecast: Forecast
+    ticks: Sequence[TickRow]
     broken: Sequence[BrokenJob] = ()  # cannot be used by their workers
+    told: Told | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
-    as_of: str
-    job: JobRow
-    description: str
-    terms: Sequence[tuple[str, str]]
-    plans: Sequence[Mapping[str, Any]]  # local and UTC
-    runs: Sequence[RunRow]
-    last_result: str
-    last_error: str
-
-
-def build_view(found: JobList) -> JobsView:
-    """Build the view of all jobs; those in trouble first, then by name."""
+def build_view(found: JobList, runs: Sequence[JobRun] = (), told: Told | None = None) -> JobsView:
+    """Build the view of all jobs; those in trouble first, then by name. `runs` are the newest."""
     order = {state: number for number, state in enumerate(TROUBLED)}
     jobs = sorted(found.jobs, key=lambda each: (order.get(each.state, len(order)), each.name))
     hidden = len(jobs) - MOST_ROWS
     return JobsView(
         as_of=formatting.instant(found.as_of_ms),
-        rows=[_row(each) for each in jobs[:MOST_ROWS]],
+        rows=[row_of(each) for each in jobs[:MOST_ROWS]],
         more=f"{formatting.exact(hidden)} more: poller jobs" if hidden > 0 else "",
         counts=list(_counts(jobs)),
+        running=job_activity.running(jobs),
+        forecast=job_activity.forecast(jobs, found.as_of_ms),
+        ticks=job_activity.ticks(jobs, runs),
         broken=found.broken,
+        told=told,
     )
 
 
-def build_job_view(shown: ShownJob) -> JobView:
-    """Build the view of one job."""
-    listed = shown.listed
-    document = job_listing.document(shown)
-    return JobView(
-        as_of=formatting.instant(listed.as_of_ms),
-        job=_row(listed),
-        description=listed.job.terms.description,
-        terms=list(_terms(shown)),
-        plans=job_json.jsonable(document)["next_plans"],
-        runs=[_run(each) for each in shown.runs],
-        last_result=job_listing.result_text(document["last_result"]),
-        last_error=document["last_error"],
-    )
+def told(verb: str, names: Sequence[str], number: int, others: int) -> Told | None:
+    """What an action did; None for another word. `names` are the first of the changed jobs.
+
+    `others` is the number of jobs that were so before.
+    """
+    if verb == "forget" and names:
+        return Told(f"{names[0]}: removed from the list. Its runs stay until they are pruned.", "")
+    if verb not in _DONE:
+        return None
+    word, back = _DONE[verb]
+    what = f"{names[0]} was" if number == 1 and names else _were(number)
+    text = f"{what} {word}."
+    if others:
+        text += f" {_were(others)} {word} before."
+    is_whole = bool(names) and len(names) == number
+    return Told(text, shlex.join(["poller", "jobs", back, *names]) if is_whole else "")
+
+
+def _were(number: int) -> str:
+    return f"{formatting.counted(number, 'job')} {'was' if number == 1 else 'were'}"
 
 
 def _counts(jobs: Sequence[ListedJob]) -> Iterator[tuple[str, str]]:
@@ -124,7 +126,8 @@ def _counts(jobs: Sequence[ListedJob]) -> Iterator[tuple[str, str]]:
             yield str(tone), f"{GLYPHS[tone]} {formatting.exact(number)} {state}"
 
 
-def _row(listed: ListedJob) -> JobRow:
+def row_of(listed: ListedJob) -> JobRow:
+    """The texts of one job."""
     now_ms = listed.as_of_ms
     last = listed.summary.last
     tone = _TONES[listed.state]
@@ -140,11 +143,21 @@ def _row(listed: ListedJob) -> JobRow:
         last_run=_instant(last.started_ms if last else None),
         last_ago=f"{formatting.age(now_ms - last.started_ms)} ago" if last else "never",
         outcome=last.status.lower() if last else formatting.NOT_MEASURED,
-        outcome_tone=str(_RUN_TONES[last.status]) if last else "",
-        took=_length(last.duration_ms) if last else formatting.NOT_MEASURED,
+        outcome_tone=str(RUN_TONES[last.status]) if last else "",
+        took=length(last.duration_ms) if last else formatting.NOT_MEASURED,
         attempts=_attempts(last) if last else formatting.NOT_MEASURED,
         next_retry=_until(retry_ms, now_ms),
+        is_paused=listed.job.paused_ms is not None,
+        may_run=_may_run(listed),
+        names_scopes=listed.job.terms.names_scopes,
     )
+
+
+def _may_run(listed: ListedJob) -> bool:
+    """Whether a run by hand can start now: a worker has the job, and its lease is free."""
+    terms = listed.job.terms
+    is_held = bool(listed.summary.running) and not terms.overlap and not terms.names_scopes
+    return bool(listed.workers) and listed.job.gone_ms is None and not is_held
 
 
 def _note(listed: ListedJob) -> str:
@@ -177,36 +190,11 @@ def _holder(listed: ListedJob) -> str:
     return f"{running[0].runner}, heartbeat {heartbeat} ago{others}"
 
 
-def _run(run: JobRun) -> RunRow:
-    tone = _RUN_TONES[run.status]
-    return RunRow(
-        plan=formatting.instant(run.plan.plan_ms),
-        scope=run.plan.scope,
-        outcome=f"{GLYPHS[tone]} {run.status.lower()}",
-        tone=str(tone),
-        attempts=_attempts(run),
-        runner=run.runner,
-        late=job_texts.late(run.origin, job_json.late_ms(run)) or formatting.NOT_MEASURED,
-        took=_length(run.duration_ms),
-        rows=formatting.exact(run.rows_affected),
-        result=job_texts.outcome(run),
-    )
-
-
-def _terms(shown: ShownJob) -> Iterator[tuple[str, str]]:
-    """The terms, package, workers and scopes, each with its name."""
-    terms = shown.listed.job.terms
-    yield from job_listing.terms_in_words(terms)
-    yield "package", shown.listed.job.distribution
-    yield "workers", job_listing.workers_in_words(shown.listed.workers)
-    yield "scopes", job_listing.scopes_in_words(shown)
-
-
 def _attempts(run: JobRun) -> str:
     return job_texts.attempts(run.attempt, run.max_attempts)
 
 
-def _length(ms: int | None) -> str:
+def length(ms: int | None) -> str:
     return formatting.NOT_MEASURED if ms is None else duration.rounded_text(ms)
 
 

@@ -17,13 +17,17 @@ function start() {
   byId("keys-on").addEventListener("change", (event) => setKeys(event.target.checked));
   document.querySelector(".themes").addEventListener("click", chooseTheme);
   document.addEventListener("click", clicked);
+  document.addEventListener("change", (event) => event.target.matches("[data-fills] input") && fillFrom(event.target));
   document.addEventListener("keydown", pressed);
   document.addEventListener("poller:read", showCopyButtons);
   document.addEventListener("visibilitychange", watchVisibility);
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => event.persisted && open());
   setInterval(() => joined && since && Date.now() - lastFrame > SILENCE_MS && lost(), 1_000);
+  const here = document.querySelector(".rooms [aria-current]"); // on a phone the pages are one line that scrolls
+  if (here) here.closest("nav").scrollLeft = here.offsetLeft - 16;
   showCopyButtons();
+  showFileInputs();
   setZone(zone);
   open();
 }

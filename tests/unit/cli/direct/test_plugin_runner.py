@@ -42,7 +42,7 @@ def test_the_process_ends_though_a_thread_of_a_plugin_does_not() -> None:
     """The exit code and all output are as without that thread."""
     program = (
         "import asyncio, time\n"
-        "from poller.cli.direct import discovery, plugin_runner\n"
+        "from poller.cli.direct import plugin_runner\n"
         "async def work():\n"
         "    asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)\n"
         "    return 'read'\n"

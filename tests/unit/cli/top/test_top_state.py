@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from rich.cells import cell_len
 
 from poller.cli.top import top_screen, top_state
 from poller.cli.top.top_state import TopData, TopState, Wish
 from poller.domain.fleet.device_summary import DeviceSummary
 from poller.domain.record.overview import Lateness, Overview, State
+from poller.domain.record.target_status import Status
+from poller.domain.why.target_health import TargetHealth
 from poller.presentation import health
 from poller.service.fleet.device_listing import ListedDevice
 from poller.service.fleet.fleet_picture import FleetPicture
@@ -34,6 +39,13 @@ OVERVIEW = Overview(
     errors=(),
     totals={},
 )
+
+
+def failing(name: str, code: str, message: str) -> ListedDevice:
+    """A device whose only target never answered."""
+    status = Status(state=State.FAILING, code=code, message=message)
+    worst = cast(TargetHealth, SimpleNamespace(status=status))
+    return ListedDevice(Named(name), DeviceSummary("failing", worst))  # type: ignore[arg-type]
 
 
 class Named:
@@ -94,7 +106,37 @@ def test_the_screen_fits_the_terminal(width: int, height: int) -> None:
     lines = top_screen.lines(state, width, height)
     assert len(lines) <= height
     assert lines[-1].plain.startswith("q quit")
-    assert max(len(line.plain) for line in lines[3:]) <= width
+    assert max(cell_len(line.plain) for line in lines) <= width
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 12), (80, 24)])
+def test_the_marked_device_is_always_on_the_screen(width: int, height: int) -> None:
+    """The list moves with the mark, and says which part of it is shown."""
+    state = TopState().with_data(data(*(f"ap-{n:02}" for n in range(50))))
+    for _ in range(50):
+        shown = [line.plain for line in top_screen.lines(state, width, height)]
+        assert any(line.startswith(f"> ■ {state.selected} ") for line in shown)
+        state, _ = keys(state, ["j"])
+    assert any(" to 50 of 50" in line for line in shown)
+
+
+def test_columns_are_as_wide_as_their_texts() -> None:
+    """What is left of the line is for the reason; what does not fit is below the rows."""
+    short = replace(data("网络-🚀"), devices=[failing("网络-🚀", "timeout", "no answer")])
+    shown = [line.plain for line in top_screen.lines(TopState().with_data(short), 80, 24)]
+    assert "> ■ 网络-🚀 timeout     never  no answer" in shown
+    assert shown.count("no answer") == 0
+    reason = "no answer from 192.0.2.1 port 161 (wrong credential, or an access list)"
+    long = replace(data("a"), devices=[failing("a", "timeout", reason)])
+    shown = [line.plain for line in top_screen.lines(TopState().with_data(long), 60, 24)]
+    assert " ".join(shown[-3:-1]) == f"a: timeout: {reason}"
+
+
+def test_only_who_may_poll_is_told_the_key() -> None:
+    """Without --write the key does nothing."""
+    for may in (True, False):
+        state = TopState(may_poll=may).with_data(data("a"))
+        assert ("p poll" in top_screen.lines(state, 100, 24)[-1].plain) is may
 
 
 def test_a_wrong_filter_is_a_text_on_the_screen() -> None:

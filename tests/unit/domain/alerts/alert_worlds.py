@@ -86,6 +86,7 @@ class World:
         """Make one pass with the outages of the world and these signs."""
         holding = {sign.identity: sign for sign in (*self.outages(), *more)}
         signs = Signs(holding, dict.fromkeys(gone, self.at), ended or {}, is_full=full)
+        signs = signs.by_clock(self.at)
         bare = Scene(
             devices=self.devices,
             down=self.down.keys(),

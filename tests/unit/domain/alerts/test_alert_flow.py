@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller.domain.alerts.alert import AlertState
+from poller.domain.alerts.flow import flap_damping
 from poller.domain.alerts.flow.alert_change import ChangeKind
 from poller.domain.alerts.rule import Rule
 from tests.unit.domain.alerts.alert_worlds import LOAD, World, device, of_target, target_subject
@@ -157,3 +158,25 @@ def test_firings_and_ends_take_turns(steps: list[tuple[str, int]]) -> None:
         [ChangeKind.FIRED] if len(told) % 2 else []
     )
     assert was_gone or not world.ended
+
+
+def test_instants_of_a_clock_that_was_ahead_become_the_present() -> None:
+    """An alert that began a year ahead waits for no poll a year from now; a second is no step."""
+    world = World({1: device(1)})
+    now, year = world.at, 365 * 86_400_000
+    world.at = now + year
+    for _ in range(3):
+        world.look(loaded(world))
+        world.look(gone=[LOADED])
+    world.look(loaded(world))
+    assert world.alert(LOADED).damped_until_ms > now + year
+    world.at = now
+    world.look(loaded(world, now + year))
+    alert = world.alert(LOADED)
+    assert (alert.since_ms, alert.seen_ms, alert.fired_ms) == (now, now, now)
+    assert alert.damped_until_ms == now + flap_damping.QUIET_MS
+    assert alert in world.last.written
+
+    world.at -= 1000
+    world.look()
+    assert world.alert(LOADED).seen_ms == now

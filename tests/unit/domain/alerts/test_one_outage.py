@@ -365,3 +365,50 @@ def test_the_common_parent_of_a_site_is_the_nearest_one() -> None:
     assert common_parents([1, *CHILDREN], parents, 0.6) == [1, 100]
     assert common_parents([1, *CHILDREN], {2: 1, 3: 1}, 0.6) == []
     assert common_parents([5], {5: 1}, 0.6) == []
+
+
+@pytest.mark.parametrize("order", ["from the top", "from the bottom"])
+@pytest.mark.parametrize("length", [10, 40, 100])
+def test_a_long_chain_of_devices_has_one_cause(length: int, order: str) -> None:
+    """Every device behind a dead one is covered by it, whichever is found first."""
+    numbers = range(1, length + 1)
+    world = World({each: device(each, parent=each - 1 or None) for each in numbers})
+    goes_down(world, *(numbers if order == "from the top" else reversed(numbers)))
+    world.pass_time(5)
+    assert world.told == [of_device(1)]
+    cause = f"alert:{world.alert(of_device(1)).id}"
+    covers = {world.alert(of_device(each)).suppressed_by for each in numbers[1:]}
+    assert covers == {cause}
+
+
+def test_a_circle_of_parents_covers_nobody(behind_a_switch: World) -> None:
+    """Each device of a circle is told for itself: otherwise nobody would be told of any."""
+    world = behind_a_switch
+    numbers = list(CHILDREN)
+    for each in numbers:
+        parent = numbers[(numbers.index(each) + 1) % len(numbers)]
+        world.devices[each] = device(each, parent=parent)
+        answers(world, each)
+    world.at += 1
+    goes_down(world, *numbers)
+    world.pass_time(200)
+    assert len(world.told) == len(numbers)
+
+
+def test_a_return_in_a_wrong_future_holds_nobody_back(behind_a_switch: World) -> None:
+    """A switch that was back a year ahead, by a clock that was set right since, does not keep the
+    alerts of its children waiting for a year.
+    """
+    world = behind_a_switch
+    now = world.at
+    world.at += 365 * 86_400_000
+    goes_down(world, SWITCH)
+    world.look()
+    world.down.clear()
+    world.look(gone=[of_device(SWITCH)])
+    assert not world.open
+    world.at = now
+    world.told.clear()
+    goes_down(world, 2)
+    world.pass_time(240)
+    assert world.told == [of_device(2)]

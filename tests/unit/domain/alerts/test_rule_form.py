@@ -147,6 +147,12 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
         "write a number",
     ),
     (
+        {"when": {"is": "threshold", "metric": "x", "above": 10**400}},
+        "when.above",
+        "out of bounds",
+        "write a number",
+    ),
+    (
         {"when": {"is": "threshold", "metric": "x", "above": 80, "clear": 90}},
         "when.clear",
         "90 is more than above, 80",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from poller import errors
@@ -103,3 +105,26 @@ def test_addresses_are_matched_by_network_or_by_pattern(
 ) -> None:
     """A host name matches no network, and an address can also match a pattern."""
     assert AddressMatch([pattern]).accepts(address) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "fits_not"),
+    [
+        ("sw-*", ["sw-", "sw-1"], ["xsw-1", "sw"]),
+        ("*-fra-*-1", ["a-fra-b-1", "-fra--1", "a-fra-1-fra-2-1"], ["a-fra-1", "a-fra-b-12"]),
+        ("a**?b", ["axb", "aaab"], ["ab", "axbc"]),
+        ("[a].*", ["[a].", "[a].x"], ["a.x", "[a]"]),
+        ("", [""], ["a"]),
+    ],
+)
+def test_a_pattern_fits_the_whole_text(pattern: str, fits: list[str], fits_not: list[str]) -> None:
+    """* is any text and ? any character; everything else is itself."""
+    expression = re.compile(target_filter.wildcard_expression(pattern))
+    assert [text for text in (*fits, *fits_not) if expression.fullmatch(text)] == fits
+
+
+def test_a_pattern_of_many_wildcards_is_matched_at_once() -> None:
+    """It takes one walk through the text, not one for each way to share it among the wildcards."""
+    expression = re.compile(target_filter.wildcard_expression("*a" * 40 + "*b"))
+    assert expression.fullmatch("a" * 200) is None
+    assert expression.fullmatch("a" * 200 + "b")

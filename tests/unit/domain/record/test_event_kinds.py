@@ -103,6 +103,7 @@ def test_kinds_are_in_the_past_tense() -> None:
         "repaired",
         "moved",
         "stalled",
+        "drained",
         "refused",
         "isolated",
         "quarantined",

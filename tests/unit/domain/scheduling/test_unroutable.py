@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import unroutable
+from poller.domain.scheduling.worker_drain import Drain
 
 
 def worker(name: str, *tags: str, collectors: str = "snmp", queues: str = "") -> Worker:
@@ -58,3 +61,15 @@ PLAIN = [worker("w1"), worker("w2", "zone=lan"), worker("w3", "site=ams")]
 def test_the_reason_names_what_is_missing(queue: str, living: list[Worker], said: str) -> None:
     """The reason lists the needs that no single worker meets; a served queue has none."""
     assert unroutable.reason(queue, living) == said
+
+
+def test_a_drained_worker_is_a_reason_of_its_own() -> None:
+    """Unless another one fits, which will take the queue up."""
+    drained = [replace(each, drain=Drain(1, 2, "kim")) for each in PLAIN]
+    one = "w2 fits, but was drained by kim"
+    assert unroutable.reason("poll.snmp;zone=lan", drained) == one
+    assert unroutable.reason("poll.snmp", drained) == (
+        "w1 fits, but was drained by kim, and so are 2 more"
+    )
+    waiting = [*drained, worker("w4")]
+    assert unroutable.reason("poll.snmp", waiting) == "w4 fits, and has not taken it up yet"

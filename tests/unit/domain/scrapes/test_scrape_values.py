@@ -9,7 +9,7 @@ import pytest
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.domain.scrapes import allowed_addresses, blackbox_metrics, failed_parts
-from poller.domain.scrapes.scrape_poll import ScrapePoll, ScrapeResult
+from poller.domain.scrapes.scrape_poll import FoundTarget, ScrapePoll, ScrapeResult
 
 
 def test_a_poll_survives_its_message() -> None:
@@ -37,6 +37,19 @@ def test_a_result_survives_redis() -> None:
         5,
         1,
     )
+
+
+def test_a_discovery_survives_its_way() -> None:
+    """A plain poll has the text that workers of an earlier release read."""
+    plain = ScrapePoll("snmp", "192.0.2.1", {"port": 161}, 7)
+    asked = ScrapePoll("snmp", "192.0.2.1", {"port": 161}, 7, discovers=True)
+    assert ScrapePoll.from_json(asked.to_json()) == asked
+    assert "discovers" not in plain.to_json()
+    assert plain.name != asked.name
+    targets = [FoundTarget({"port": 161}, "a switch", "sw1", {"sysName": "sw1"})]
+    text = ScrapeResult(Result.OK, found=targets).to_text()
+    assert ScrapeResult.from_text(text).found == targets
+    assert ScrapeResult.from_text(ScrapeResult(Result.OK).to_text()).found == []
 
 
 def test_a_scrape_with_more_time_is_told_from_one_that_had_enough() -> None:

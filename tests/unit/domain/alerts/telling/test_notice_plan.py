@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from poller.domain.alerts.alert import Acknowledgement, AlertState, Subject
 from poller.domain.alerts.rule import Severity
-from poller.domain.alerts.telling import quiet_hours
+from poller.domain.alerts.telling import quiet_hours, told
 from poller.domain.alerts.telling.notice import NoticeKind
-from poller.domain.alerts.telling.told import TellingKind
+from poller.domain.alerts.telling.told import Telling, TellingKind
 from tests.unit.domain.alerts.telling.told_alerts import (
     HOUR,
     MINUTE,
@@ -44,8 +44,8 @@ def test_alerts_of_a_group_are_one_notice() -> None:
     elsewhere = alert(3, subject=Subject(device_id=3, device="sw-3", site="ber"))
     late = alert(2, fired_ms=NOW)
     made = planned(candidate(alert(1)), candidate(late), candidate(elsewhere))
-    told = [[item.alert.id for item in notice.items] for notice in made.notices]
-    assert sorted(told) == [[1, 2], [3]]
+    together = [[item.alert.id for item in notice.items] for notice in made.notices]
+    assert sorted(together) == [[1, 2], [3]]
 
 
 def test_an_alert_is_not_told_twice() -> None:
@@ -178,6 +178,28 @@ def test_without_room_notices_wait() -> None:
     assert made.due_ms == NOW + 10 * SECOND
 
 
+def test_notices_of_a_clock_that_was_ahead_take_no_room() -> None:
+    """Otherwise nobody would be told until the wrong instants have come."""
+    made_ms = {"ops": [NOW + HOUR, NOW + 2 * HOUR]}
+    assert len(planned(candidate(alert()), per_minute=2, made_ms=made_ms).notices) == 1
+    nearly_now = {"ops": [NOW + SECOND, NOW - SECOND]}
+    assert planned(candidate(alert()), per_minute=2, made_ms=nearly_now).notices == []
+
+
+def test_a_telling_that_is_still_to_come_was_made_when_its_alert_fired() -> None:
+    """So a clock that was set back puts off neither repeats nor escalations."""
+    wrong = Telling(1, "ops", TellingKind.FIRING, 0, NOW + 100 * HOUR, "key")
+    right = Telling(2, "ops", TellingKind.FIRING, 0, NOW + SECOND, "key")
+    fired = {1: NOW - 5 * HOUR, 2: NOW - HOUR}
+    assert [each.told_ms for each in told.by_clock([wrong, right], fired, NOW)] == [
+        NOW - 5 * HOUR,
+        NOW + SECOND,
+    ]
+    of_alert = told.summed(told.by_clock([wrong], fired, NOW))[1]
+    [repeated] = planned(candidate(alert(), told=of_alert["ops"])).notices
+    assert repeated.items[0].round == 1
+
+
 def test_the_key_of_a_notice_is_that_of_what_it_tells() -> None:
     """Whoever makes the notice, the same tellings have the same key, and others another."""
     one, same, other = (
@@ -185,6 +207,8 @@ def test_the_key_of_a_notice_is_that_of_what_it_tells() -> None:
         for alerts in ([alert(1), alert(2)], [alert(2), alert(1)], [alert(1)])
     )
     assert one == same != other
+    elsewhere = [alert(1, fired_ms=NOW - 11 * SECOND), alert(2)]  # the ids of another database
+    assert planned(*map(candidate, elsewhere)).notices[0].key not in (one, other)
 
 
 @given(

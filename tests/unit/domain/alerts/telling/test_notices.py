@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from poller.domain.alerts.alert import Subject
 from poller.domain.alerts.telling import notice, notice_text
 from poller.domain.alerts.telling.notice import Notice, NoticeKind
@@ -66,3 +68,21 @@ def test_alerts_without_a_device_are_named() -> None:
     """A site and the platform are subjects, too."""
     assert made(alert(subject=Subject(site="fra"))).alerts[0].subject == "site fra"
     assert made(alert(subject=Subject(series="no_leader"))).alerts[0].subject == "poller no_leader"
+
+
+@pytest.mark.parametrize(
+    ("subject", "text", "headline"),
+    [
+        (Subject(device="sw-1"), "sw-1 is unreachable", "sw-1 is unreachable"),
+        (Subject(device="sw-1"), "sw-1: a processor is at 95 %", "sw-1: a processor is at 95 %"),
+        (Subject(device="sw-1", series="eth0"), "sw-1 eth0 is down", "sw-1 eth0 is down"),
+        (Subject(site="fra"), "site fra is dark", "site fra is dark"),
+        (Subject(device="sw-1"), "sw-10 is its neighbour", "sw-1: sw-10 is its neighbour"),
+        (Subject(device="sw-1"), "the link is full", "sw-1: the link is full"),
+        (Subject(device="sw-1"), "", "sw-1: device-unreachable"),
+    ],
+)
+def test_a_headline_names_its_subject_once(subject: Subject, text: str, headline: str) -> None:
+    """A text that begins with the device or the site needs no name before it."""
+    given = notice.told_alert(alert(subject=subject, text=text))
+    assert notice_text.headline(given) == headline

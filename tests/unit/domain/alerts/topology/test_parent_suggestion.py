@@ -140,3 +140,25 @@ def test_a_chain_of_parents_ends_or_goes_round() -> None:
     assert parent_chain.round_trip({1: 1}, 1) == [1, 1]
     assert parent_chain.first_round_trip({1: 2, 2: 3, 3: 1}, [3]) == [3, 1, 2, 3]
     assert parent_chain.text(["a", "b", "a"]) == "a -> b -> a"
+
+
+def test_a_chain_that_goes_round_is_found_however_long_it_is() -> None:
+    """Of two hundred devices in a circle each is above itself; what hangs on it is not."""
+    parents = {each: (each + 1) % 200 for each in range(200)}
+    parents[500] = 7
+    assert parent_chain.going_round(parents) == set(range(200))
+    assert len(parent_chain.first_round_trip(parents, [500, 150])) == 201
+    assert parent_chain.first_round_trip(parents, [500]) == ()
+    assert parent_chain.round_trip(parents, 500) == ()
+
+
+def test_the_text_of_a_long_chain_is_short() -> None:
+    """It has the first ten names and the last one."""
+    names = [f"sw{each}" for each in range(200)]
+    parents = dict(zip(names, [*names[1:], names[0]], strict=True))
+    shown = " -> ".join(names[:10]) + " -> ... -> sw0"
+    assert parent_chain.round_text(parents, "sw0") == shown
+    assert parent_chain.text([*names, "sw0"]) == shown
+    assert parent_chain.round_text({"a": "b", "b": "a"}, "a") == "a -> b -> a"
+    eleven = dict(zip(names[:11], [*names[1:11], "sw0"], strict=True))
+    assert parent_chain.round_text(eleven, "sw0") == " -> ".join(names[:10]) + " -> ... -> sw0"

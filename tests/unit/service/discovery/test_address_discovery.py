@@ -1,4 +1,4 @@
-"""`poller discover`: whatever a collector does, discovery ends in time and names the reason."""
+"""Discovery at an address: whatever a collector does, it ends in time and names the reason."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from poller.cli.direct import discovery, plugin_runner
-from poller.cli.direct.discovery import NO_LOGIN, Discovery, Plan, Suggested
-from poller.collectors import api
+from poller.cli.direct import plugin_runner
+from poller.collectors import api, discovery_runner
+from poller.service.discovery import address_discovery
+from poller.service.discovery.address_discovery import NO_LOGIN, Discovery, Plan, Suggested
 
 
 class Finder:
@@ -58,7 +59,7 @@ def test_the_failure_of_one_collector_does_not_stop_the_others(deed: str, reason
     options = {"odd": 1, "finder": 1}
     logins = {"odd": [NO_LOGIN], "finder": [NO_LOGIN]}
     plan = Plan(collectors, options, logins, 0.2)
-    work = discovery.discover_all("127.0.0.1", plan)
+    work = address_discovery.discover_all("127.0.0.1", plan)
     [odd, good] = plugin_runner.run(work, 5.0)
     suggested = Suggested("finder", {"port": 1}, "it answers")
     assert good == Discovery("finder", [suggested])
@@ -72,9 +73,9 @@ def test_endless_suggestions_are_cut_off() -> None:
     finder: Any = Finder("endless")
     logins = {"finder": [NO_LOGIN]}
     plan = Plan([finder], {"finder": 1}, logins, 5.0)
-    work = discovery.discover_all("127.0.0.1", plan)
+    work = address_discovery.discover_all("127.0.0.1", plan)
     [found] = plugin_runner.run(work, 10.0)
-    assert len(found.suggestions) == discovery.MAXIMUM == 100
+    assert len(found.suggestions) == discovery_runner.MAXIMUM == 100
 
 
 class Counting:
@@ -101,7 +102,7 @@ def test_a_scan_asks_a_limited_number_of_addresses_at_a_time() -> None:
     plan = Plan([counting], {"counting": 1}, {"counting": [NO_LOGIN]}, 5.0)
     addresses = [f"127.0.0.{number}" for number in range(1, 31)]
     done: list[int] = []
-    results = asyncio.run(discovery.scan(addresses, plan, 4, lambda: done.append(1)))
+    results = asyncio.run(address_discovery.scan(addresses, plan, 4, lambda: done.append(1)))
     assert [result.address for result in results] == addresses
     assert [result.address for result in results if result.suggestions] == [
         "127.0.0.7",
