@@ -238,17 +238,6 @@ def reset(
     )
 
 
-def parse_length_s(field: str, text: str) -> float:
-    """The length of a pause, 30 minutes for an empty text. Raises InvalidInput."""
-    try:
-        length_s = duration.parse_ms(text or "30m") / 1000
-    except errors.InvalidInput as error:
-        raise errors.InvalidInput(f"{field}: {error.message}", hint=error.hint) from None
-    if not SHORTEST_S <= length_s <= LONGEST_S:
-        raise errors.InvalidInput(f'{field}: "{text}" is not between 1s and 30d', hint="such as 2h")
-    return length_s
-
-
 def refuse_unsettled(done: Reset) -> None:
     """Raise StoreConflict if targets were left as they were."""
     if done.changed:

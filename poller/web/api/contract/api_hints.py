@@ -102,6 +102,8 @@ _CALLS: Sequence[tuple[str, str]] = (
     (rf"breaker show {_TARGET}", f"GET {_V1}/breakers/{TARGET_ID}"),
     (rf"breaker show {_NAME}", rf"GET {_V1}/breakers?where=name:\g<name>"),
     (rf"breaker reset {_TARGET}", f"POST {_V1}/breakers/{TARGET_ID}/reset"),
+    ("breaker list", f"GET {_V1}/breakers"),
+    ("filter", f"GET {_V1}/filters"),
     (rf"why {_TARGET}", f"GET {_V1}/targets/{TARGET_ID}/why"),
     (rf"runs {_TARGET}", rf"GET {_V1}/runs?device=\g<name>&target=\g<target>"),
     (rf"events --kind {_NAME}", rf"GET {_V1}/events?kind=\g<name>"),
