@@ -90,11 +90,21 @@ def _why(found: AgePicture, punctuality: Punctuality) -> str:
         return "Nothing is polled, so all data grow older: our own downtime, not that of devices."
     if ages.never == ages.looked_at:
         return "No target has had a good poll yet."
-    if not ages.old:
-        return "No poll is missing."
-    reasons = ", ".join(_reasons(ages))
-    have = "has" if ages.old == 1 else "have"
-    return f"{formatting.counted(ages.old, 'target')} {have} missed a poll: {reasons}."
+    parts = [*_missed(ages), *_without(ages)]
+    return " ".join(parts) or "No poll is missing."
+
+
+def _missed(ages: PollAges) -> Iterator[str]:
+    if ages.old:
+        have = "has" if ages.old == 1 else "have"
+        reasons = ", ".join(_reasons(ages))
+        yield f"{formatting.counted(ages.old, 'target')} {have} missed a poll: {reasons}."
+
+
+def _without(ages: PollAges) -> Iterator[str]:
+    if ages.never:
+        has = "has" if ages.never == 1 else "have"
+        yield f"{formatting.counted(ages.never, 'target')} {has} had no good poll yet."
 
 
 def _reasons(ages: PollAges) -> Iterator[str]:

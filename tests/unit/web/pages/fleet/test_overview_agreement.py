@@ -113,6 +113,10 @@ def test_lateness_is_said_by_the_sentence_and_the_numbers_alike(found: Snapshot)
     is_stopped = punctuality is Punctuality.STOPPED
     assert (view.texts["late"] == "–") == is_stopped
     assert (view.texts["up-note"] == "nothing is polled now") == is_stopped
+    ages = found.numbers.ages.ages
+    assert (view.texts["ages-why"] == "No poll is missing.") == (
+        not is_stopped and not ages.old and not ages.never and ages.looked_at > 0
+    )
     if is_stopped:
         assert view.health.level is Level.DOWN
         assert "late" not in view.texts["ages-why"].split(": ")[-1]

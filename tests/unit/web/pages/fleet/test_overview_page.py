@@ -85,7 +85,10 @@ def test_old_data_are_explained() -> None:
     ages = PollAges((90, 7, 1, 0, 6), never=2, failing=3, paused=1, held=1, late=1)
     view = overview_page.build_view(fleet.FAILING, ages=AgePicture(ages, True, fleet.NOW_MS))
     assert [view.texts[f"age-{n}"] for n in range(6)] == ["90", "7", "1", "0", "6", "2"]
-    why = "6 targets have missed a poll: 3 failing, 1 of a dark site, 1 paused by hand, 1 late."
+    why = (
+        "6 targets have missed a poll: 3 failing, 1 of a dark site, 1 paused by hand, 1 late. "
+        "2 targets have had no good poll yet."
+    )
     assert (view.texts["ages-why"], view.texts["ages-count"]) == (why, "")
     assert (view.tones.get("age-3"), view.tones.get("age-4")) == (None, "failing")
     assert "90 up to half" in view.plots["ages"]
