@@ -225,10 +225,13 @@ def test_plots_are_complete_without_scripts(visit) -> None:
 
 
 def test_a_form_works_without_scripts(device_site: DeviceSite, visit) -> None:
-    """Pause, see it, resume."""
+    """Pause with a reason, see it, resume."""
     page = visit(java_script_enabled=False)
     row = page.locator('[data-table="targets"] tbody tr')
-    row.get_by_role("button", name="Pause").click()
+    row.get_by_role("link", name="Pause").click()
+    page.get_by_label("Why").fill("new fan")
+    page.get_by_role("button", name="Pause").click()
+    expect(row).to_contain_text(": new fan")
     expect(page.get_by_role("status").first).to_contain_text("paused")
     expect(row).to_contain_text("opened by hand by local")
     row.get_by_role("button", name="Resume").click()
@@ -240,8 +243,8 @@ def test_a_form_is_taken_over_plain_http_by_a_name(device_site: DeviceSite, visi
     page = visit(java_script_enabled=False)
     page.goto(device_site.url.replace("127.0.0.1", NAME))
     row = page.locator('[data-table="targets"] tbody tr')
-    row.get_by_role("button", name="Pause").click()
-    expect(row).to_contain_text("opened by hand by local")
+    row.get_by_role("button", name="Disable").click()
+    expect(row).to_contain_text("disabled")
 
 
 def test_a_poll_now_shows_its_result_without_a_reload(device_site: DeviceSite, visit) -> None:
