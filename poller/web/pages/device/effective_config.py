@@ -14,7 +14,6 @@ from poller.domain.scheduling.schedule import Defaults, Schedule
 from poller.presentation import formatting
 from poller.web.pages.device.target_form import text_of
 
-
 #: The value that everybody looks for first.
 _ALWAYS = "interval"
 
