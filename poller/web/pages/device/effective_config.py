@@ -14,6 +14,9 @@ from poller.domain.scheduling.schedule import Defaults, Schedule
 from poller.presentation import formatting
 from poller.web.pages.device.target_form import text_of
 
+#: The value that everybody looks for first.
+_ALWAYS = "interval"
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigRow:
@@ -41,7 +44,7 @@ class TargetConfig:
 
     def without_defaults(self) -> TargetConfig:
         """The values that the target, the device or the site has of its own."""
-        own = [row for row in self.rows if not row.is_default]
+        own = [row for row in self.rows if row.name == _ALWAYS or not row.is_default]
         return replace(self, rows=own, defaults=len(self.rows) - len(own))
 
 
