@@ -366,7 +366,7 @@ def test_a_test_is_in_the_ledger_and_not_retried(engine: Engine) -> None:
     assert (found.dead, found.last_state, found.last_answer) == (0, "dead", "550 no")
     with pytest.raises(errors.InvalidInput, match="is a test") as refused:
         delivery_listing.retry(engine, command_actor.of_command(), [made], "", NOW)
-    assert refused.value.hint == "poller notify test ops sends another one"
+    assert refused.value.hint == "another one: poller notify test ops"
 
 
 def test_the_deliveries_of_an_alert_are_listed_however_often_it_was_told(engine: Engine) -> None:

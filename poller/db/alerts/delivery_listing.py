@@ -165,7 +165,7 @@ def _refuse_others(conn: Connection, ids: Collection[int]) -> None:
     for row in conn.execute(query.where(_IS_TEST).order_by(deliveries.c.id)):
         raise errors.InvalidInput(
             f"delivery {row.id} is a test, and tests are not tried again",
-            hint=f"poller notify test {row.route} sends another one",
+            hint=f"another one: poller notify test {row.route}",
             field="ids",
         )
     if ids:

@@ -86,6 +86,7 @@ _CALLS: Sequence[tuple[str, str]] = (
     ("notify deliveries", f"GET {_V1}/notifications/deliveries"),
     (rf"notify test {_NAME}", rf"POST {_V1}/notifications/routes/\g<name>/test"),
     ("notify list", f"GET {_V1}/notifications"),
+    (rf"notify test {_NAME}", rf"POST {_V1}/notifications/routes/\g<name>/test"),
     (
         rf"jobs run {_NAME} --plan {_VALUE}",
         rf'POST {_V1}/jobs/\g<name>/run {{"plan": "\g<value>"}}',
