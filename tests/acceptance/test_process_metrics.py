@@ -80,8 +80,12 @@ def test_one_address_shows_all_processes_of_a_host_after_any_death(tmp_path: Pat
         assert values["poller_redis_seconds_count", threads.name] > 0
         assert values["poller_sql_seconds_count", threads.name] > 0
         assert values["poller_write_seconds_count", threads.name] > 0
-        written = soon(file.exists, 20, "the file is written") and parse(file.read_text())
-        assert names <= {process for _, process in written}
+
+        def written() -> Values | None:
+            values = parse(file.read_text()) if file.exists() else {}
+            return values if names <= {process for _, process in values} else None
+
+        assert soon(written, 20, "the file has all processes")
 
         serving = soon(lambda: listener(port, [beat, threads, prefork]), 5, "one serves")
         serving.kill()
