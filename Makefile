@@ -98,10 +98,10 @@ storm: setup packages ## darken 2000 of 5000 devices while a switch dies and eve
 rates: setup packages ## compare rate() over remote write and over a scraped snmp_exporter, for a router that reboots and counters that wrap
 	@$(BIN)/pytest -q -s tests/integration/test_remote_write_rates.py -k beside
 
-# A separate environment: one of the programs installs a package named "tests".
 screenshots: setup packages ## take the pictures of every page in docs/images: light, dark and narrow
 	@SCREENSHOTS_TO=docs/images $(BIN)/pytest -q tests/browser/test_every_page.py -k pictures
 
+# A separate environment: one of the programs installs a package named "tests".
 clients: $(CLIENTS) ## install other RouterOS programs, which the tests compare with, into .venv/clients
 
 $(CLIENTS): $(STAMP)

@@ -170,7 +170,7 @@ class Keys:
         return f"{self.prefix}act:{name}"
 
     def undo(self, name: str) -> str:
-        """What an act on many devices changed."""
+        """The changes of an act on many devices."""
         return f"{self.prefix}undo:{name}"
 
     def ticket(self, name: str) -> str:

@@ -35,7 +35,9 @@ COLOURS = 64
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """A demo with some polls behind it. For pictures it has the size and the time of a tour."""
     devices = "200" if _pictures() else "40"
-    home = tmp_path_factory.mktemp("demo") / "home"
+    # Settings show the directory, so that of the pictures has a name that fits any machine.
+    home = Path("/tmp/poller/.poller") if _pictures() else tmp_path_factory.mktemp("demo") / "home"
+    home.parent.mkdir(exist_ok=True)
     running = Up(home, "--demo", "--devices", devices, "--workers", "1", "--sink", "stream")
     try:
         eventually(lambda: running.polls() >= (2_000 if _pictures() else 30), 900, "some polls")

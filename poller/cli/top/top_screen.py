@@ -135,7 +135,7 @@ def _message(listed: ListedDevice) -> str:
 
 
 def _tail(state: TopState, data: TopData, width: int) -> Iterator[Text]:
-    """What is said of the marked device, the last note, and the keys or the filter."""
+    """Return the last lines: the marked device, the last note, and the keys or the filter."""
     detail = [line for each in _details(state, data, width) for line in _wrapped(each, width)]
     for line in detail[:_DETAIL]:
         yield Text(_fit(line, width))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Who asked for it, why, and until when it holds. Instants are those of the Redis server."""
+    """A drain: the person, the reason and the end. Instants are those of the Redis server."""
 
     since_ms: int
     until_ms: int

@@ -14,7 +14,7 @@ SCHEMA = "poller.collectors.stats/1"
 
 
 class CollectorStats(BaseModel):
-    """Who uses a collector, and how its polls went."""
+    """The users of a collector, and the results of its polls."""
 
     name: str
     devices: int = Field(description="Devices with a target of it, disabled ones too.")

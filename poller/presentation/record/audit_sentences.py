@@ -25,7 +25,7 @@ _INSTANTS = {"expires_ms": "expires"}
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What was done, as a row of the audit log has it."""
+    """One act, as a row of the audit log has it."""
 
     actor: str
     action: str  # a noun and a verb, such as device.edit

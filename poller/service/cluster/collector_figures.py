@@ -75,7 +75,7 @@ def slowest(services: Services, name: str) -> SlowTargets:
 
 
 class _FigureCache:
-    """What one process counted, safe for threads: one caller counts, others wait."""
+    """The counts of one process, safe for threads: one caller counts, others wait."""
 
     def __init__(self, services: Services) -> None:
         self._services = weakref.proxy(services)

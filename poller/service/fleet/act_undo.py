@@ -35,7 +35,7 @@ TOO_MANY = "These are too many: no button takes that back."
 
 
 class Field(enum.StrEnum):
-    """What an act changes: a field of devices, the interval of targets, or a pause."""
+    """The kind of a change: a field of devices, the interval of targets, or a pause."""
 
     ENABLED = "enabled"
     TAGS = "tags"

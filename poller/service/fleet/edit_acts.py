@@ -125,7 +125,7 @@ def _domain(words: Sequence[str]) -> _Edit:
 
 
 def _changes(services: Services, edit: _Edit, ids: Sequence[int]) -> list[act_undo.Group] | None:
-    """What the change does to rows that are not as it wants them; None: they are too many."""
+    """The effect on rows that are not as the change wants them; None: they are too many."""
     if len(ids) > act_undo.MOST:
         return None
     before = act_undo.values(services, edit.field, ids)

@@ -44,7 +44,7 @@ Tell = Callable[[int], None]
 
 
 def _tell_nobody(done: int) -> None:
-    """Nobody follows the action."""
+    """Follow the action without telling anybody."""
 
 
 #: Follows a scan of open breakers, of which about as many are expected.

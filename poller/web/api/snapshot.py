@@ -38,7 +38,7 @@ class FleetReads:
 
 @dataclass(frozen=True, slots=True)
 class FleetNumbers:
-    """What the page has beside the overview, each as it could be read last."""
+    """The facts beside the overview, each as it could be read last."""
 
     fleet: FleetPicture = field(default_factory=FleetPicture)
     ages: AgePicture = field(default_factory=AgePicture)

@@ -36,7 +36,7 @@ def add(app: FastAPI, page: PageRenderer, throttle: LoginThrottle) -> None:
         frame: RequestedFrame,
         did: Annotated[str, Query(max_length=20)] = "",
     ) -> Response:
-        """Who one is, what one may do, and where one is logged in."""
+        """The own account: name, rights, and open sessions."""
         try:
             return _page(request, call, frame, page, did)
         except errors.PollerError as error:

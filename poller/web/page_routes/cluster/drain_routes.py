@@ -35,7 +35,7 @@ def add(app: FastAPI, page: PageRenderer) -> None:
     def ask(
         request: Request, call: OperatingAll, frame: RequestedFrame, worker: Names = None
     ) -> Response:
-        """What a drain of these workers means. Nothing is changed."""
+        """The page that asks before a drain of these workers. Nothing is changed."""
         try:
             view = _question(call, worker or [], {})
         except errors.PollerError as error:

@@ -93,7 +93,7 @@ class UserView:
 
 @dataclass(frozen=True, slots=True)
 class ListedUsers:
-    """What the list of users shows."""
+    """The list of users."""
 
     users: Sequence[StoredUser]
     has_more: bool
@@ -177,12 +177,12 @@ def line_of(of: StoredUser, own: str) -> UserLine:
 
 
 def said(did: str, name: str) -> str:
-    """What a form did, in words."""
+    """Say in words how a form ended."""
     return _DONE[did].format(name) if did in _DONE else ""
 
 
 def texts(role: str, name: str) -> Mapping[str, str]:
-    """What was typed into the form of a new user, without its passwords."""
+    """The typed values of the form of a new user, without its passwords."""
     return {NAME: name, ROLE: role}
 
 

@@ -83,7 +83,7 @@ class DeliveryRow:
 
 @dataclass(frozen=True, slots=True)
 class ToldView:
-    """What a form did, or why it was refused."""
+    """The result of a form, or the reason of its refusal."""
 
     text: str = ""
     test: RouteTest | None = None
@@ -171,7 +171,7 @@ def build_delivery(item: DeliveryDetails, now_ms: int) -> DeliveryView:
 
 
 def retried(number: int) -> str:
-    """What a retry did, in words."""
+    """Say in words how a retry ended."""
     if not number:
         return "Nothing to try again: what was given up were tests, which are sent anew."
     noun = formatting.counted(number, "delivery", "deliveries")

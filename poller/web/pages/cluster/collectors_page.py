@@ -62,7 +62,7 @@ class CodeCount:
 
 @dataclass(frozen=True, slots=True)
 class PollFigures:
-    """Who uses a collector, and how its polls went. Times are estimated from buckets."""
+    """The users of a collector, and the results of its polls. Times are estimated from buckets."""
 
     where: str  # selects the devices that use it
     devices: str
@@ -126,7 +126,7 @@ class CollectorsView:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a release did; with a ticket its polls can be watched."""
+    """The result of a release; with a ticket its polls can be watched."""
 
     text: str
     ticket: str
@@ -163,7 +163,7 @@ def build_view(status: CollectorsStatus, now_ms: int, told: Told | None = None) 
 
 
 def told(name: str, number: int, ticket: str) -> Told:
-    """What the release of a collector did."""
+    """Say in words how the release of a collector ended."""
     letters = formatting.counted(number, "dead letter")
     were = "was" if number == 1 else "were"
     return Told(

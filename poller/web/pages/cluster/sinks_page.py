@@ -144,7 +144,7 @@ def refused_note(error: errors.PollerError) -> SampleNote:
 def _troubles(
     sinks: Sequence[SinkItem], sentences: Mapping[str, str], unusable: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong in sentences, the worst first."""
+    """Return the troubles as sentences, the worst first."""
     for text in unusable:
         yield str(Tone.FAILING), f"No worker will start with these settings: {text}"
     for item in sinks:

@@ -81,7 +81,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What was done with some workers, for the page after it."""
+    """A finished act on some workers, for the page after it."""
 
     text: str
     command: str  # that takes it back; "" for none
@@ -127,7 +127,7 @@ def build_view(
 
 
 def told(verb: str, names: Sequence[str], number: int) -> Told | None:
-    """What was asked for; None for another word. `names` are the first of the workers."""
+    """Name the finished act; None for another word. `names` are the first of the workers."""
     what = names[0] if number == 1 and names else formatting.counted(number, "worker")
     of_it = f"poller workers resume {shlex.join(names)}" if len(names) == number > 0 else ""
     if verb == "drain":

@@ -19,7 +19,7 @@ from poller.web.pages.fleet import bulk_form
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What somebody asks for, and when."""
+    """The request of a person, and its instant."""
 
     action: Action
     wanted: TargetFilter

@@ -26,7 +26,7 @@ class SavedLink:
 
 @dataclass(frozen=True, slots=True)
 class SavingForm:
-    """What was typed to save a view, and what was wrong with it."""
+    """The typed values of a view to save, and the fault in them."""
 
     name: str = ""
     shared: bool = False

@@ -10,7 +10,7 @@ from poller.domain.access.scopes import Scope
 
 
 class Group(enum.StrEnum):
-    """What a page is about. Groups stand apart in the navigation, in this order."""
+    """A subject of pages. Groups stand apart in the navigation, in this order."""
 
     NETWORK = "Network"
     PLATFORM = "Platform"

@@ -30,7 +30,7 @@ _USUAL: Mapping[str, Sequence[Any]] = {"enabled": [True], "policy": ["fixed"]}
 
 @dataclass(frozen=True, slots=True)
 class ImportText:
-    """What a person sent: the text of a file, and what to do with it."""
+    """The request of a person: the text of a file, and what to do with it."""
 
     text: str = ""
     form: str = ""  # "" is the one that the text seems to have
@@ -69,7 +69,7 @@ class ChangeLine:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an import would do."""
+    """The plan of an import."""
 
     sentence: str
     notes: Sequence[str]

@@ -22,7 +22,7 @@ Targets = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What a collector takes of a device: credentials by name, and the port of its address."""
+    """The needs of a collector: credentials by name, and the port of an address."""
 
     credentials: Collection[str] = ()
     port_option: str = ""

@@ -62,7 +62,7 @@ class SilentLine:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What was done so far: a discovery, test polls, or a try that was refused."""
+    """The steps so far: a discovery, test polls, or a try that was refused."""
 
     found: AddressResult | None = None
     trial: Trial | None = None
@@ -71,7 +71,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What the fields of the page are filled from."""
+    """The choices that the fields of the page offer."""
 
     choices: Choices
     collectors: Sequence[str]

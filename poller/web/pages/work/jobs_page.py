@@ -58,7 +58,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What was done with some jobs, for the page after it."""
+    """A finished act on some jobs, for the page after it."""
 
     text: str
     command: str  # that takes it back; "" for none
@@ -96,7 +96,7 @@ def build_view(found: JobList, runs: Sequence[JobRun] = (), told: Told | None = 
 
 
 def told(verb: str, names: Sequence[str], number: int, others: int) -> Told | None:
-    """What an action did; None for another word. `names` are the first of the changed jobs.
+    """Name the finished act; None for another word. `names` are the first of the changed jobs.
 
     `others` is the number of jobs that were so before.
     """
