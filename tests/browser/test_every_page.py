@@ -40,7 +40,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     home.parent.mkdir(exist_ok=True)
     running = Up(home, "--demo", "--devices", devices, "--workers", "1", "--sink", "stream")
     try:
-        eventually(lambda: running.polls() >= (2_000 if _pictures() else 30), 900, "some polls")
+        eventually(lambda: running.polls() >= (700 if _pictures() else 30), 900, "some polls")
         yield running
     finally:
         running.stop(within_s=30)
@@ -139,7 +139,10 @@ def test_pictures_of_every_page(page: Page, pages: dict[str, str], address: str)
     directory = _pictures()
     if not directory:
         pytest.skip("SCREENSHOTS_TO names no directory")
-    for kind, path in pages.items():
+    failing = page_walk.first_device(page, address, "state:failing")
+    shown = {**pages, "failing device": failing}
+    shown["/devices/NAME/plots"] += "&range=1h"  # no more is known yet
+    for kind, path in shown.items():
         page.goto(address + path)
         page.wait_for_timeout(500)
         for name, scheme, size in (
@@ -149,6 +152,7 @@ def test_pictures_of_every_page(page: Page, pages: dict[str, str], address: str)
         ):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.set_viewport_size(size)  # type: ignore[arg-type]
+            page.wait_for_timeout(300)  # plots are drawn again
             _keep(page.screenshot(), directory / f"{_slug(kind)}-{name}.png")
 
 

@@ -46,10 +46,11 @@ def until(terminal: int, words: str) -> None:
     """Read the terminal until it has these words."""
     seen = ""
     deadline = time.monotonic() + WITHIN_S
+    waiting = select.poll()
+    waiting.register(terminal, select.POLLIN)
     while words not in seen:
         assert time.monotonic() < deadline, seen[-2000:]
-        ready, _, _ = select.select([terminal], [], [], 1.0)
-        if ready:
+        if waiting.poll(1_000):
             seen += os.read(terminal, 65_536).decode(errors="replace")
 
 

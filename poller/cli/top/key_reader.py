@@ -38,8 +38,9 @@ class KeyReader:
     def wait(self, seconds: float) -> str:
         """Return the next key, or "" after this time."""
         if not self._typed:
-            ready, _, _ = select.select([self._handle], [], [], seconds)
-            if not ready:
+            waiting = select.poll()  # unlike select(), it takes any number of a descriptor
+            waiting.register(self._handle, select.POLLIN)
+            if not waiting.poll(seconds * 1000):
                 return ""
             self._typed = os.read(self._handle, 1_024).decode(errors="ignore")
         for sequence, name in _SEQUENCES.items():

@@ -178,9 +178,10 @@ async function startPlots() {
   home = [found.plots[0].start, found.plots[0].end];
   document.querySelector(".plot-help").hidden = false;
   new ResizeObserver(resized).observe(box);
-  const repaint = new MutationObserver(() => readAll(location.search).catch(failed));
-  repaint.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  document.addEventListener("poller:read", () => readAll(location.search).catch(failed));
+  const again = () => readAll(location.search).catch(failed);
+  new MutationObserver(again).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  document.addEventListener("poller:read", again);
 }
 
 startPlots().catch(failed);
